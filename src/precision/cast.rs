@@ -1,0 +1,1 @@
+//! Numbers of one dtype in, the same numbers in another out.
