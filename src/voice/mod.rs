@@ -1,12 +1,30 @@
 //! A voice directory in, a validated [`Voice`] out.
+//!
+//! A voice is a Hugging Face SpeechT5 directory (`models/README.md`). What is here has been held against its
+//! own `config.json`: no stage checks a name, shape or size again. Never runs anything that a file holds.
 
 pub mod checkpoint;
 pub mod config;
+pub mod manifest;
+pub mod names;
+mod pickle;
+mod source;
+mod speaker;
+mod symbols;
+mod torch_zip;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use checkpoint::Checkpoint;
-use config::{AcousticConfig, VocoderConfig};
+use config::{AcousticConfig, Checked, VocoderConfig};
+use manifest::{FrontendKind, Manifest, Mel, SpeakerEntry};
+use source::{CHECKPOINT_BYTES, SMALL_FILE_BYTES, Source};
+
+use crate::error::{Error, Result};
+
+/// Room for the marks around at least one symbol.
+const LEAST_SEGMENT: usize = 3;
 
 /// Everything a voice is, validated against its own configuration.
 #[derive(Debug)]
@@ -17,9 +35,13 @@ pub struct Voice {
     pub vocoder_config: VocoderConfig,
     pub vocoder: Checkpoint,
     pub language: String,
+    pub licence: Option<String>,
+    pub description: Option<String>,
     pub symbols: SymbolTable,
     pub speakers: BTreeMap<String, Vec<f32>>,
     pub default_speaker: Option<String>,
+    /// What fine-tuning makes of sound; `None` when neither `voice.toml` nor the stock layout says.
+    pub mel: Option<Mel>,
     /// Sum of the sigmoid stop values of one step at which a sentence ends.
     pub stop_threshold: f32,
     /// The longest sequence that is spoken in one go, in symbols, `max_text_positions` at most.
@@ -35,4 +57,280 @@ pub enum SymbolTable {
     Ipa(BTreeMap<char, i64>),
     /// A SentencePiece character model (`spm_char.model`), its bytes.
     Characters(Vec<u8>),
+}
+
+impl Voice {
+    /// Loads the voice in `dir`; its vocoder from `vocoder_dir`, or else from `dir/vocoder`.
+    ///
+    /// # Errors
+    /// `InvalidVoice` names the file and what does not hold; `Io` when the disk refuses.
+    pub fn load(dir: &Path, vocoder_dir: Option<&Path>) -> Result<Self> {
+        if !dir.is_dir() {
+            return Err(Error::voice(dir, "not a directory"));
+        }
+        let absolute = std::path::absolute(dir).map_err(|error| Error::io(dir, error))?;
+        let name =
+            absolute.file_name().map_or_else(|| "voice".into(), |name| name.to_string_lossy().into_owned());
+        let vocoder = match vocoder_dir {
+            Some(dir) => (Source::Directory(dir), ""),
+            None => (Source::Directory(dir), "vocoder/"),
+        };
+        Self::from_source(name, Source::Directory(dir), vocoder)
+    }
+
+    /// Loads a voice from files in the binary, given by their path in the voice; their bytes are not copied.
+    ///
+    /// # Errors
+    /// As [`Voice::load`].
+    pub fn from_files(name: &str, files: &[(&str, &'static [u8])]) -> Result<Self> {
+        let source = Source::Embedded { name, files };
+        Self::from_source(name.into(), source, (source, "vocoder/"))
+    }
+
+    fn from_source(name: String, source: Source, vocoder: (Source, &str)) -> Result<Self> {
+        let config_bytes = source.require("config.json", SMALL_FILE_BYTES)?;
+        let config = AcousticConfig::parse(&config_bytes)
+            .map_err(|reason| Error::voice(source.path("config.json"), reason))?;
+        let manifest = match source.read("voice.toml", SMALL_FILE_BYTES)? {
+            None => Manifest::default(),
+            Some(bytes) => std::str::from_utf8(&bytes)
+                .map_err(|error| error.to_string())
+                .and_then(Manifest::parse)
+                .map_err(|reason| Error::voice(source.path("voice.toml"), reason))?,
+        };
+        let refuse = |reason: String| Error::voice(source.path("voice.toml"), reason);
+        manifest.decoder.check(config.reduction_factor).map_err(refuse)?;
+        let segment_symbols = manifest.text.segment_symbols.unwrap_or(config.max_text_positions);
+        if !(LEAST_SEGMENT..=config.max_text_positions).contains(&segment_symbols) {
+            return Err(refuse(format!(
+                "segment_symbols {segment_symbols} is not in {LEAST_SEGMENT}..={} (max_text_positions)",
+                config.max_text_positions
+            )));
+        }
+        let symbols = load_symbols(source, &manifest, &config)?;
+        let speakers = load_speakers(source, &manifest, &config)?;
+        let default_speaker = manifest.speaker.default;
+        if let Some(name) = default_speaker.as_ref().filter(|name| !speakers.contains_key(*name)) {
+            return Err(refuse(format!("the default speaker `{name}` is not among [speakers]")));
+        }
+
+        let (vocoder_config, vocoder) = load_vocoder(vocoder.0, vocoder.1, &config)?;
+        let mel = match (manifest.mel, &symbols) {
+            (None, SymbolTable::Characters(_)) => {
+                Some(Mel::speecht5()).filter(|mel| mel.check(&vocoder_config).is_ok())
+            }
+            (mel, _) => mel,
+        };
+        if let Some(mel) = &mel {
+            mel.check(&vocoder_config).map_err(|reason| refuse(format!("[mel]: {reason}")))?;
+        }
+
+        let acoustic = load_checkpoint(source, "")?
+            .ok_or_else(|| Error::voice(source.path(""), missing_weights(source, "")))?;
+        acoustic.check(&names::acoustic(&config))?;
+        Ok(Self {
+            name: manifest.voice.name.unwrap_or(name),
+            language: manifest.voice.language.unwrap_or_else(|| "en".into()),
+            licence: manifest.voice.licence,
+            description: manifest.voice.description,
+            stop_threshold: manifest.decoder.stop_threshold,
+            max_frames_per_symbol: manifest.decoder.max_frames_per_symbol,
+            config,
+            acoustic,
+            vocoder_config,
+            vocoder,
+            symbols,
+            speakers,
+            default_speaker,
+            mel,
+            segment_symbols,
+        })
+    }
+
+    /// The speaker embedding of one of the voice's speakers, or of its default: `[speaker_embedding_dim]`, not
+    /// normalised. Opens no file, so a name may come from anyone.
+    ///
+    /// # Errors
+    /// `InvalidRequest` for a name that the voice lacks, or when none is given and none is the default.
+    pub fn named_speaker(&self, requested: Option<&str>) -> Result<Vec<f32>> {
+        let Some(name) = requested.or(self.default_speaker.as_deref()) else {
+            return Err(Error::InvalidRequest(format!(
+                "voice `{}` needs a speaker embedding of {} values and has no default speaker: give {}",
+                self.name,
+                self.config.speaker_embedding_dim,
+                self.ways_to_name_a_speaker()
+            )));
+        };
+        self.speakers.get(name).cloned().ok_or_else(|| {
+            Error::InvalidRequest(format!(
+                "voice `{}` has no speaker `{name}`: give {}",
+                self.name,
+                self.ways_to_name_a_speaker()
+            ))
+        })
+    }
+
+    /// As [`Voice::named_speaker`], or the embedding in the `.npy`, `.safetensors` or `.json` file that
+    /// `requested` is the path of. For the command line: a path that a client sends is not to be opened.
+    ///
+    /// # Errors
+    /// `InvalidRequest` also for a file that is missing or holds no embedding of this voice's length.
+    pub fn speaker(&self, requested: Option<&str>) -> Result<Vec<f32>> {
+        let path = requested.filter(|text| !self.speakers.contains_key(*text) && speaker::is_file_name(text));
+        let Some(path) = path.map(Path::new) else { return self.named_speaker(requested) };
+        let refuse =
+            |reason: String| Error::InvalidRequest(format!("speaker file {}: {reason}", path.display()));
+        let bytes = source::read_file(path, speaker::MAX_SPEAKER_FILE_BYTES)
+            .map_err(|error| Error::InvalidRequest(format!("speaker file {error}")))?
+            .ok_or_else(|| refuse("no such file".into()))?;
+        self.speaker_values(speaker::parse(path, bytes).map_err(refuse)?)
+            .map_err(|error| refuse(error.to_string()))
+    }
+
+    /// An embedding that the caller brings, held against the voice.
+    ///
+    /// # Errors
+    /// `InvalidRequest` with the number of values, the index of one that is not finite, or the norm.
+    pub fn speaker_values(&self, values: Vec<f32>) -> Result<Vec<f32>> {
+        speaker::check(&values, self.config.speaker_embedding_dim).map_err(Error::InvalidRequest)?;
+        Ok(values)
+    }
+
+    fn ways_to_name_a_speaker(&self) -> String {
+        let file = "a .npy, .safetensors or .json file that holds one";
+        if self.speakers.is_empty() {
+            return file.into();
+        }
+        let names: Vec<&str> = self.speakers.keys().map(String::as_str).collect();
+        format!("one of its speakers ({}) or {file}", names.join(", "))
+    }
+}
+
+fn load_symbols(source: Source, manifest: &Manifest, config: &AcousticConfig) -> Result<SymbolTable> {
+    const CHARACTERS: &str = "spm_char.model";
+    const IPA: &str = "symbols.json";
+    let characters = source.read(CHARACTERS, SMALL_FILE_BYTES)?;
+    let frontend = match (manifest.text.frontend, &characters) {
+        (Some(frontend), _) => frontend,
+        (None, _) if manifest.text.symbols.is_some() => FrontendKind::Ipa,
+        (None, Some(_)) => FrontendKind::Characters,
+        (None, None) => FrontendKind::Ipa,
+    };
+    match frontend {
+        FrontendKind::Characters => {
+            let bytes = match characters {
+                Some(bytes) => bytes,
+                None => return Err(Error::voice(source.path(""), format!("`{CHARACTERS}` is missing"))),
+            };
+            // A SentencePiece model begins with its first piece, field 1 of the protobuf message.
+            if bytes.first() != Some(&0x0a) {
+                return Err(Error::voice(source.path(CHARACTERS), "not a SentencePiece model"));
+            }
+            Ok(SymbolTable::Characters(bytes.into_owned()))
+        }
+        FrontendKind::Ipa => {
+            let file = inside(source, manifest.text.symbols.as_deref().unwrap_or(IPA))?;
+            let Some(bytes) = source.read(file, SMALL_FILE_BYTES)? else {
+                return Err(Error::voice(
+                    source.path(""),
+                    format!("neither `{CHARACTERS}` nor `{file}`: the voice cannot spell"),
+                ));
+            };
+            let table =
+                symbols::parse(&bytes, config).map_err(|reason| Error::voice(source.path(file), reason))?;
+            Ok(SymbolTable::Ipa(table))
+        }
+    }
+}
+
+fn load_speakers(
+    source: Source,
+    manifest: &Manifest,
+    config: &AcousticConfig,
+) -> Result<BTreeMap<String, Vec<f32>>> {
+    let load = |entry: &SpeakerEntry| -> Result<(PathBuf, Checked<Vec<f32>>)> {
+        Ok(match entry {
+            SpeakerEntry::Values(values) => (source.path("voice.toml"), Ok(values.clone())),
+            SpeakerEntry::File(file) => {
+                let bytes = source.require(inside(source, file)?, speaker::MAX_SPEAKER_FILE_BYTES)?;
+                let path = source.path(file);
+                let values = speaker::parse(&path, bytes.into_owned());
+                (path, values)
+            }
+        })
+    };
+    let mut speakers = BTreeMap::new();
+    for (name, entry) in &manifest.speakers {
+        let (path, values) = load(entry)?;
+        let values = values
+            .and_then(|values| speaker::check(&values, config.speaker_embedding_dim).map(|()| values))
+            .map_err(|reason| Error::voice(path, format!("speaker `{name}`: {reason}")))?;
+        speakers.insert(name.clone(), values);
+    }
+    Ok(speakers)
+}
+
+/// A path that `voice.toml` gives, once it is sure to stay in the voice.
+fn inside<'a>(source: Source, file: &'a str) -> Result<&'a str> {
+    if source::stays_inside(file) {
+        return Ok(file);
+    }
+    Err(Error::voice(source.path("voice.toml"), format!("`{file}` is not a path inside the voice")))
+}
+
+fn load_vocoder(
+    source: Source,
+    folder: &str,
+    acoustic: &AcousticConfig,
+) -> Result<(VocoderConfig, Checkpoint)> {
+    let config_file = format!("{folder}config.json");
+    let advice = "put a vocoder's config.json and weights (for a stock voice those of \
+                  microsoft/speecht5_hifigan) into `vocoder/`, or name their directory with `--vocoder`";
+    let Some(bytes) = source.read(&config_file, SMALL_FILE_BYTES)? else {
+        return Err(Error::voice(source.path(""), format!("`{config_file}` is missing: {advice}")));
+    };
+    let refuse = |reason: String| Error::voice(source.path(&config_file), reason);
+    let config = VocoderConfig::parse(&bytes).map_err(refuse)?;
+    let (found, expected) = (config.model_in_dim(), acoustic.num_mel_bins);
+    if found != expected {
+        return Err(refuse(format!("model_in_dim {found} is not the voice's num_mel_bins {expected}")));
+    }
+    let mut checkpoint = load_checkpoint(source, folder)?.ok_or_else(|| {
+        Error::voice(source.path(folder), format!("{}: {advice}", missing_weights(source, folder)))
+    })?;
+    let required = names::vocoder(&config);
+    checkpoint.fold_weight_norm(&required)?;
+    checkpoint.check(&required)?;
+    if matches!(&config, VocoderConfig::HifiGan(config) if config.normalize_before)
+        && let Some(index) = checkpoint.f32(names::HIFIGAN_SCALE)?.iter().position(|scale| *scale == 0.0)
+    {
+        return Err(Error::voice(
+            source.path(folder),
+            format!("`scale` is 0 at index {index}: mels are divided by it"),
+        ));
+    }
+    Ok((config, checkpoint))
+}
+
+const WEIGHTS: [&str; 2] = ["model.safetensors", "pytorch_model.bin"];
+
+fn load_checkpoint(source: Source, folder: &str) -> Result<Option<Checkpoint>> {
+    for name in WEIGHTS {
+        let file = format!("{folder}{name}");
+        if let Some(bytes) = source.read(&file, CHECKPOINT_BYTES)? {
+            return Checkpoint::parse(&source.path(&file), bytes).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn missing_weights(source: Source, folder: &str) -> String {
+    let sharded = WEIGHTS
+        .map(|name| format!("{folder}{name}.index.json"))
+        .into_iter()
+        .find(|index| source.read(index, SMALL_FILE_BYTES).is_ok_and(|bytes| bytes.is_some()));
+    match sharded {
+        Some(index) => format!("the checkpoint is split (`{index}`): save it as one `{}`", WEIGHTS[0]),
+        None => format!("neither `{}` nor `{}`", WEIGHTS[0], WEIGHTS[1]),
+    }
 }

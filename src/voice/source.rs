@@ -1,0 +1,88 @@
+//! A path inside a voice in, the bytes of that file out: from a directory or from the binary.
+//!
+//! Files are read whole, never mapped: a file that shrinks under a map kills the process.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Files small enough to be read by eye, or a tokenizer.
+pub const SMALL_FILE_BYTES: u64 = 64 << 20;
+/// A checkpoint. The stock model is 0.6 GB.
+pub const CHECKPOINT_BYTES: u64 = 16 << 30;
+
+/// Where the files of a voice lie.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    Directory(&'a Path),
+    Embedded { name: &'a str, files: &'a [(&'a str, &'static [u8])] },
+}
+
+impl Source<'_> {
+    /// Where `relative` lies, for messages.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        match self {
+            Self::Directory(dir) => dir.join(relative),
+            Self::Embedded { name, .. } => Path::new(name).join(relative),
+        }
+    }
+
+    /// The bytes of `relative`, or `None` when the voice has no such file.
+    ///
+    /// # Errors
+    /// `InvalidVoice` for a file above `limit_bytes` or one that is not a regular file; `Io` when the disk
+    /// refuses.
+    pub fn read(&self, relative: &str, limit_bytes: u64) -> Result<Option<Cow<'static, [u8]>>> {
+        match self {
+            Self::Directory(dir) => Ok(read_file(&dir.join(relative), limit_bytes)?.map(Cow::Owned)),
+            Self::Embedded { files, .. } => {
+                Ok(files.iter().find(|(path, _)| *path == relative).map(|(_, bytes)| Cow::Borrowed(*bytes)))
+            }
+        }
+    }
+
+    /// The bytes of `relative`, which the voice must have.
+    pub fn require(&self, relative: &str, limit_bytes: u64) -> Result<Cow<'static, [u8]>> {
+        self.read(relative, limit_bytes)?
+            .ok_or_else(|| Error::voice(self.path(""), format!("`{relative}` is missing")))
+    }
+}
+
+/// The bytes of a regular file of at most `limit_bytes`; `None` when there is none.
+pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+    // Asked before opening, because opening a named pipe waits for its writer.
+    let facts = match std::fs::metadata(path) {
+        Ok(facts) => facts,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::io(path, error)),
+    };
+    if !facts.is_file() {
+        return Err(Error::voice(path, "not a regular file"));
+    }
+    let too_large =
+        || Error::voice(path, format!("larger than the limit of {limit_bytes} bytes for such a file"));
+    if facts.len() > limit_bytes {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(|error| Error::io(path, error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > limit_bytes) {
+        return Err(too_large());
+    }
+    Ok(Some(bytes))
+}
+
+/// Whether `relative` names a file below the directory it is joined to. Links are followed when it is read:
+/// the Hugging Face cache is made of them.
+pub fn stays_inside(relative: &str) -> bool {
+    !relative.is_empty()
+        && !relative.contains(['\\', '\0'])
+        && Path::new(relative).components().all(|part| matches!(part, Component::Normal(_)))
+}

@@ -1,0 +1,120 @@
+//! The bytes of a `.npy`, `.safetensors` or `.json` file in, a speaker embedding out.
+//!
+//! Never normalises: the model's prenet does.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::checkpoint::Checkpoint;
+use super::config::Checked;
+use crate::precision::{Dtype, cast};
+
+/// An x-vector has 2 kB.
+pub const MAX_SPEAKER_FILE_BYTES: u64 = 1 << 20;
+
+/// Whether `text` names a kind of file that can hold an embedding.
+pub fn is_file_name(text: &str) -> bool {
+    [".npy", ".safetensors", ".json"].iter().any(|ending| text.ends_with(ending))
+}
+
+/// Reads a vector, or a matrix of one row; `path` tells the format.
+pub fn parse(path: &Path, bytes: Vec<u8>) -> Checked<Vec<f32>> {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("npy") => npy(&bytes),
+        Some("json") => json(&bytes),
+        Some("safetensors") => {
+            let file = Checkpoint::parse(path, Cow::Owned(bytes)).map_err(|error| error.to_string())?;
+            let names: Vec<&str> = file.names().collect();
+            let [name] = names.as_slice() else {
+                return Err(format!("holds {} tensors, need one", names.len()));
+            };
+            let tensor = file.tensor(name).map_err(|error| error.to_string())?;
+            vector(tensor.shape)?;
+            file.f32(name).map_err(|error| error.to_string())
+        }
+        _ => Err("not a .npy, .safetensors or .json file".into()),
+    }
+}
+
+/// Holds an embedding against the model: its length, its values, its norm.
+pub fn check(values: &[f32], dimensions: usize) -> Checked {
+    if values.len() != dimensions {
+        return Err(format!(
+            "the speaker embedding has {} values, the voice takes {dimensions}",
+            values.len()
+        ));
+    }
+    if let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+        return Err(format!("the speaker embedding holds {value} at index {index}"));
+    }
+    // Squares in f64, where those of the least and the greatest f32 still fit.
+    let norm = values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+    if norm == 0.0 {
+        return Err("the speaker embedding is all zeros (norm 0): it says nothing about a speaker".into());
+    }
+    Ok(())
+}
+
+fn vector(shape: &[usize]) -> Checked {
+    match shape {
+        [_] | [1, _] => Ok(()),
+        _ => Err(format!("shape {shape:?} is neither [n] nor [1, n]")),
+    }
+}
+
+fn json(bytes: &[u8]) -> Checked<Vec<f32>> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Numbers {
+        Vector(Vec<f32>),
+        Matrix([Vec<f32>; 1]),
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(Numbers::Vector(values) | Numbers::Matrix([values])) => Ok(values),
+        Err(_) => Err("not a JSON array of numbers".into()),
+    }
+}
+
+/// NumPy's format 1.0 to 3.0 (`numpy.lib.format`): magic, version, length of the header, a Python dict.
+fn npy(bytes: &[u8]) -> Checked<Vec<f32>> {
+    let short = || "a .npy file that is cut short".to_string();
+    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or("not a .npy file")?;
+    let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
+    let (length, rest) = match version {
+        [1, 0] => rest.split_first_chunk().map(|(length, rest)| (u16::from_le_bytes(*length).into(), rest)),
+        [2 | 3, 0] => rest.split_first_chunk().map(|(length, rest)| (u32::from_le_bytes(*length), rest)),
+        [major, minor] => return Err(format!("a .npy file of the unknown version {major}.{minor}")),
+    }
+    .ok_or_else(short)?;
+    let length = usize::try_from(length).map_err(|_| short())?;
+    let (header, data) = rest.split_at_checked(length).ok_or_else(short)?;
+    let header = std::str::from_utf8(header).map_err(|_| "a .npy header that is not text")?;
+    let dtype = match value_of(header, "descr", ',')?.trim_matches(['\'', '"']) {
+        "<f4" => Dtype::F32,
+        "<f8" => Dtype::F64,
+        other => return Err(format!("a .npy array of `{other}`: need `<f4` or `<f8`")),
+    };
+    let shape = value_of(header, "shape", ')')?;
+    let sizes: Option<Vec<usize>> = shape
+        .trim_start_matches('(')
+        .split(',')
+        .map(str::trim)
+        .filter(|size| !size.is_empty())
+        .map(|size| size.parse().ok())
+        .collect();
+    let sizes = sizes.ok_or_else(|| format!("a .npy shape `{shape})` that is not one"))?;
+    vector(&sizes)?;
+    let count = sizes.last().copied().unwrap_or(0);
+    if count.checked_mul(dtype.size_bytes()) != Some(data.len()) {
+        return Err(format!("a .npy array of {count} {dtype:?} with {} bytes", data.len()));
+    }
+    cast::to_f32(data, dtype).map_err(|error| error.to_string())
+}
+
+fn value_of<'a>(header: &'a str, key: &str, end: char) -> Checked<&'a str> {
+    let missing = || format!("a .npy header without `{key}`");
+    let (_, rest) = header.split_once(&format!("'{key}':")).ok_or_else(missing)?;
+    Ok(rest.split_once(end).ok_or_else(missing)?.0.trim())
+}

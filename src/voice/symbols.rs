@@ -1,0 +1,70 @@
+//! `symbols.json` in, the symbol table of an `ipa` voice out.
+//!
+//! Never says how text becomes symbols.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use super::config::{AcousticConfig, Checked};
+
+/// Marks the start and the end of a sentence.
+pub const START: char = '^';
+pub const END: char = '$';
+
+/// Reads `{"a": 12, …}`: every key is one character, every id is in the vocabulary and occurs once.
+pub fn parse(bytes: &[u8], config: &AcousticConfig) -> Checked<BTreeMap<char, i64>> {
+    let Pairs(pairs) = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let (mut table, mut ids) = (BTreeMap::new(), BTreeSet::new());
+    for (key, id) in pairs {
+        let mut characters = key.chars();
+        let (Some(symbol), None) = (characters.next(), characters.next()) else {
+            return Err(format!("key {key:?} is not one character"));
+        };
+        if !usize::try_from(id).is_ok_and(|id| id < config.vocab_size) {
+            return Err(format!("id {id} of {key:?} is outside the vocabulary of {}", config.vocab_size));
+        }
+        if !ids.insert(id) {
+            return Err(format!("id {id} of {key:?} is another symbol's too"));
+        }
+        if table.insert(symbol, id).is_some() {
+            return Err(format!("key {key:?} occurs twice"));
+        }
+    }
+    for (symbol, field, expected) in
+        [(START, "bos_token_id", config.bos_token_id), (END, "eos_token_id", config.eos_token_id)]
+    {
+        match table.get(&symbol) {
+            Some(id) if *id == expected => {}
+            Some(id) => return Err(format!("`{symbol}` is {id}, but {field} of config.json is {expected}")),
+            None => return Err(format!("`{symbol}`, which every sentence needs, is missing")),
+        }
+    }
+    Ok(table)
+}
+
+/// A map would hide a key that occurs twice.
+struct Pairs(Vec<(String, i64)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object of character to id")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
