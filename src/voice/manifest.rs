@@ -66,7 +66,7 @@ pub struct DefaultSpeaker {
 
 /// An embedding, or the file in the voice that holds it.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "need an array of numbers or the name of a file")]
 pub enum SpeakerEntry {
     Values(Vec<f32>),
     File(String),

@@ -176,7 +176,7 @@ impl<'a> Archive<'a> {
 fn folder(entries: &[(String, Range<usize>)]) -> Checked<String> {
     let mut folders = entries.iter().filter_map(|(name, _)| {
         let folder = name.strip_suffix("data.pkl")?;
-        (folder.find('/') == folder.len().checked_sub(1)).then_some(folder)
+        folder.strip_suffix('/').filter(|name| !name.contains('/')).map(|_| folder)
     });
     let folder = match (folders.next(), folders.next()) {
         (Some(folder), None) => folder.to_string(),
