@@ -1,0 +1,149 @@
+//! Raw text in, plain lines out: one kind of space, quote and dash; no markup, emoji or control
+//! characters.
+//!
+//! Inline phonemes, `[[həlˈoʊ]]`, are set aside and leave a placeholder word each.
+//!
+//! Never removes a letter, a digit or a sign that has a name.
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Stands for one `[[...]]` of the text, in order.
+pub const PHONEMES: char = '\u{e000}';
+
+/// Text without typography, and the phonemes that were written inline.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    pub text: String,
+    pub phonemes: Vec<String>,
+}
+
+/// Cleans `text`; line breaks stay as `\n`.
+pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    let mut rest = text;
+    let mut plain = String::with_capacity(text.len());
+    while inline_phonemes {
+        let Some((before, after)) = rest.split_once("[[") else { break };
+        let Some((ipa, after)) = after.split_once("]]") else { break };
+        plain_characters(before, &mut plain);
+        if ipa.chars().any(char::is_alphabetic) {
+            plain.extend([' ', PHONEMES]);
+            cleaned.phonemes.push(ipa.trim().to_string());
+        }
+        rest = after;
+    }
+    plain_characters(rest, &mut plain);
+    let folded: String = plain.nfkc().collect();
+    for line in folded.split('\n') {
+        strip_links(strip_line_markup(line), &mut cleaned.text);
+        cleaned.text.push('\n');
+    }
+    cleaned
+}
+
+fn plain_characters(text: &str, out: &mut String) {
+    let mut chars = text.chars().peekable();
+    let mut previous = ' ';
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' | '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
+            '\u{a0}' | '\u{202f}' | '\u{2009}'
+                if previous.is_ascii_digit() && three_digits(chars.clone()) =>
+            {
+                out.push(',')
+            }
+            '‘' | '’' | '‚' | '‛' | '′' | 'ʼ' | '´' => out.push('\''),
+            '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '「' | '」' | '『' | '』' => {
+                out.push('"')
+            }
+            '\u{2010}' | '\u{2011}' | '−' | '﹣' => out.push('-'),
+            '\u{2012}'..='\u{2015}' => out.push('—'),
+            '。' | '｡' => out.push_str(". "),
+            '！' => out.push_str("! "),
+            '？' => out.push_str("? "),
+            '、' | '，' => out.push_str(", "),
+            '½' => out.push_str(if previous.is_ascii_digit() { " and a half " } else { " one half " }),
+            '¼' => out.push_str(if previous.is_ascii_digit() { " and a quarter " } else { " one quarter " }),
+            '¾' => out.push_str(if previous.is_ascii_digit() {
+                " and three quarters "
+            } else {
+                " three quarters "
+            }),
+            '²' => out.push_str(" squared "),
+            '³' => out.push_str(" cubed "),
+            '™' => out.push_str(" trademark "),
+            PHONEMES => out.push('\u{fffd}'),
+            c if ascii_digit(c).is_some() => out.extend(ascii_digit(c)),
+            c if is_invisible(c) => {}
+            c if c.is_whitespace() || c.is_control() || is_emoji(c) => out.push(' '),
+            c => out.push(c),
+        }
+        previous = c;
+    }
+}
+
+fn three_digits(mut next: impl Iterator<Item = char>) -> bool {
+    let mut digit = || next.next().is_some_and(|c| c.is_ascii_digit());
+    digit() && digit() && digit() && !digit()
+}
+
+/// The value of a decimal digit of another script.
+fn ascii_digit(c: char) -> Option<char> {
+    const ZEROS: [u32; 14] =
+        [0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0];
+    let zero = ZEROS.iter().find(|&&zero| (zero..zero + 10).contains(&u32::from(c)))?;
+    char::from_digit(u32::from(c) - zero, 10)
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{20e3}' | '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{2500}'..='\u{27bf}'
+        | '\u{2900}'..='\u{297f}' | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '•' | '‣')
+}
+
+/// Headings, quotes, list markers and rules at the start of a line.
+fn strip_line_markup(line: &str) -> &str {
+    let mut line = line.trim_start();
+    loop {
+        let stripped = line.trim_start_matches('#').trim_start_matches('>');
+        let marked = ["- ", "* ", "+ "].iter().find_map(|marker| line.strip_prefix(marker));
+        let next = match marked {
+            Some(rest) => rest,
+            None if stripped.len() < line.len() && stripped.starts_with([' ', '>']) => stripped,
+            None => return line,
+        };
+        line = next.trim_start();
+    }
+}
+
+/// `[docs](https://example.org)` and `![docs](...)` as "docs".
+fn strip_links(line: &str, out: &mut String) {
+    let mut rest = line;
+    while let Some(middle) = rest.find("](") {
+        let (label, target) =
+            (rest.get(..middle).unwrap_or_default(), rest.get(middle + 2..).unwrap_or_default());
+        let open = label.rfind('[');
+        let close =
+            target.find([')', ' ']).filter(|&at| target.get(at..).is_some_and(|t| t.starts_with(')')));
+        match (open, close) {
+            (Some(open), Some(close)) => {
+                let before = label.get(..open).unwrap_or_default();
+                out.push_str(before.strip_suffix('!').unwrap_or(before));
+                out.push_str(label.get(open + 1..).unwrap_or_default());
+                rest = target.get(close + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.push_str(label);
+                out.push_str("](");
+                rest = target;
+            }
+        }
+    }
+    out.push_str(rest);
+}

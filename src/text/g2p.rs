@@ -1,0 +1,239 @@
+//! English words in, espeak-style IPA out.
+//!
+//! A word is looked up in the function words of `espeak`, in the lexicons of `misaki-rs` (whole,
+//! then without an ending, then as two parts), and spelled by rule at last. The part of speech that
+//! a heteronym needs is guessed from the word before it. Lookups take time linear in the word.
+//!
+//! Never sees punctuation, digits or raw text, and never fails on a word.
+
+use misaki_rs::lexicon::PhonemeEntry;
+use misaki_rs::{Language, Lexicon};
+
+use super::espeak;
+use super::letters;
+
+/// Longer words are read in pieces of this many letters.
+const MAX_WORD_LETTERS: usize = 32;
+
+/// Words after which a heteronym is a verb.
+const BEFORE_VERB: &[&str] = &[
+    "to", "will", "would", "can", "could", "should", "must", "shall", "may", "might", "i", "you", "we",
+    "they", "not", "don't", "didn't", "doesn't", "won't", "can't", "couldn't", "wouldn't", "let's", "do",
+    "does", "did", "who", "cannot",
+];
+/// Words after which `read`, `used`, `wound` are past forms.
+const BEFORE_PAST: &[&str] =
+    &["have", "has", "had", "was", "were", "is", "been", "be", "he", "she", "it", "having", "are", "being"];
+/// Words after which a heteronym is a noun.
+const BEFORE_NOUN: &[&str] = &[
+    "the", "a", "an", "my", "your", "his", "her", "its", "our", "their", "this", "that", "no", "any", "some",
+    "of", "in", "for", "every", "each", "these", "those", "such", "what", "with", "by", "from", "on", "at",
+];
+
+/// The pronouncing dictionary and rules of American English.
+pub struct G2p {
+    lexicon: Lexicon,
+}
+
+impl std::fmt::Debug for G2p {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("G2p")
+            .field("words", &(self.lexicon.golds.len() + self.lexicon.silvers.len()))
+            .finish()
+    }
+}
+
+/// Where the pronunciation of a word came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Function,
+    Lexicon,
+    /// A lexicon word with an ending, or two lexicon words in one.
+    Derived,
+    Letters,
+    Rules,
+}
+
+impl G2p {
+    /// Parses the lexicons that `misaki-rs` embeds.
+    pub fn load() -> Self {
+        Self { lexicon: Lexicon::new(Language::EnglishUS) }
+    }
+
+    /// The phonemes of each of the `words` of one sentence: letters with inner apostrophes and
+    /// hyphens. `closed[i]` says that a mark follows word `i`.
+    pub fn sentence(&self, words: &[&str], closed: &[bool]) -> Vec<String> {
+        let mut spoken: Vec<String> = Vec::with_capacity(words.len());
+        for (i, word) in words.iter().enumerate() {
+            let previous = i.checked_sub(1).filter(|&p| !closed.get(p).copied().unwrap_or(true));
+            let previous = previous.and_then(|p| words.get(p)).map(|w| w.to_ascii_lowercase());
+            let ends = closed.get(i).copied().unwrap_or(true) || i + 1 == words.len();
+            spoken.push(self.word(word, previous.as_deref(), ends).0);
+        }
+        for i in 0..spoken.len().saturating_sub(1) {
+            let follows = spoken.get(i + 1).filter(|_| !closed.get(i).copied().unwrap_or(true)).cloned();
+            if let (Some(next), Some(this), Some(word)) = (follows, spoken.get_mut(i), words.get(i)) {
+                espeak::link(this, word, &next);
+            }
+        }
+        spoken
+    }
+
+    /// The phonemes of one word and where they came from.
+    pub fn word(&self, word: &str, previous: Option<&str>, ends_clause: bool) -> (String, Source) {
+        let lower = word.to_lowercase();
+        let capitals = word.chars().count() > 1 && word.chars().all(|c| c.is_uppercase());
+        if let Some(ipa) = espeak::function_word(&lower, ends_clause).filter(|_| word != "US") {
+            return (ipa.to_string(), Source::Function);
+        }
+        if word.chars().count() == 1 || (capitals && self.is_acronym(word, &lower)) {
+            let ipa = letters::spell(word);
+            if !ipa.is_empty() {
+                return (ipa, Source::Letters);
+            }
+        }
+        let tag = tag_after(previous);
+        if let Some((raw, source)) = self.find(word, &lower, tag) {
+            return (espeak::from_misaki(&raw, &lower), source);
+        }
+        if lower.contains(['-', '\'']) {
+            let parts: Vec<String> = lower
+                .split(['-', '\''])
+                .filter(|p| !p.is_empty())
+                .map(|part| self.word(part, None, true).0)
+                .collect();
+            return (parts.concat(), Source::Derived);
+        }
+        let plain: Vec<char> = lower.chars().collect();
+        let ipa: String = plain.chunks(MAX_WORD_LETTERS).map(letters::by_rule).collect();
+        (ipa, Source::Rules)
+    }
+
+    fn is_acronym(&self, word: &str, lower: &str) -> bool {
+        if self.lexicon.golds.contains_key(word) {
+            return false;
+        }
+        let short = word.chars().count() <= 3;
+        let vowels = lower.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+        !vowels || word == "US" || (short && self.entry(lower, "").is_none())
+    }
+
+    fn find(&self, word: &str, lower: &str, tag: &str) -> Option<(String, Source)> {
+        if let Some(raw) = self.entry(word, tag).or_else(|| self.entry(lower, tag)) {
+            return Some((raw, Source::Lexicon));
+        }
+        self.derived(lower, tag).or_else(|| self.compound(lower)).map(|raw| (raw, Source::Derived))
+    }
+
+    fn entry(&self, word: &str, tag: &str) -> Option<String> {
+        let mut initial = word.chars();
+        let capitalized: String =
+            initial.next().map(|c| c.to_uppercase().chain(initial).collect()).unwrap_or_default();
+        [&self.lexicon.golds, &self.lexicon.silvers]
+            .iter()
+            .find_map(|table| table.get(word).or_else(|| table.get(&capitalized)))
+            .and_then(|entry| resolve(entry, tag))
+    }
+
+    /// The stem of a word in `-s`, `-ed`, `-ing`, `-ly`, `-er`, `-ness`, `un-`, with its ending.
+    fn derived(&self, word: &str, tag: &str) -> Option<String> {
+        let stem = |ending: &str| word.strip_suffix(ending).filter(|stem| stem.len() >= 2);
+        if let Some(owner) = stem("'s").or_else(|| stem("s'")).or_else(|| stem("'")) {
+            let raw = self.any(owner, "NOUN")?;
+            return Some(self.lexicon.append_s(&raw));
+        }
+        let plural = stem("ies").map(|s| format!("{s}y")).into_iter();
+        let plural = plural.chain(stem("s").filter(|s| !s.ends_with('s')).map(String::from));
+        for stem in plural.chain(stem("es").map(String::from)) {
+            if let Some(raw) = self.any(&stem, tag) {
+                return Some(self.lexicon.append_s(&raw));
+            }
+        }
+        if let Some(raw) = stem("ed").and_then(|s| self.verb(s, stem("d"))) {
+            return Some(self.lexicon.append_ed(&raw));
+        }
+        if let Some(raw) = stem("ing").and_then(|s| self.verb(s, None)) {
+            return Some(format!("{raw}ɪŋ"));
+        }
+        for (ending, sound) in [
+            ("ly", "li"),
+            ("ness", "nəs"),
+            ("less", "ləs"),
+            ("er", "əɹ"),
+            ("ers", "əɹz"),
+            ("ful", "fᵊl"),
+            ("ish", "ɪʃ"),
+        ] {
+            if let Some(raw) = stem(ending)
+                .and_then(|s| if ending.starts_with("er") { self.verb(s, None) } else { self.any(s, "ADJ") })
+            {
+                return Some(format!("{raw}{sound}"));
+            }
+        }
+        for (prefix, sound) in
+            [("un", "ˌʌn"), ("non", "nˌɑn"), ("re", "ɹˌi"), ("over", "ˌOvəɹ"), ("under", "ˌʌndəɹ")]
+        {
+            if let Some(raw) =
+                word.strip_prefix(prefix).filter(|s| s.len() >= 3).and_then(|s| self.any(s, tag))
+            {
+                return Some(format!("{sound}{raw}"));
+            }
+        }
+        None
+    }
+
+    /// An entry, or a form derived from one: `boxings`.
+    fn any(&self, word: &str, tag: &str) -> Option<String> {
+        self.entry(word, tag).or_else(|| {
+            let raw = word.strip_suffix("ing").filter(|s| s.len() >= 3).and_then(|s| self.verb(s, None))?;
+            Some(format!("{raw}ɪŋ"))
+        })
+    }
+
+    /// The verb whose form without its ending is `bare`: `stop(p)`, `mak(e)`, `walk`, `tri` for try.
+    fn verb(&self, bare: &str, with_e: Option<&str>) -> Option<String> {
+        let mut tail = bare.chars().rev();
+        let doubled = matches!((tail.next(), tail.next()), (Some(a), Some(b)) if a == b);
+        let undoubled = doubled.then(|| bare.get(..bare.len().saturating_sub(1))).flatten();
+        let candidates = [
+            Some(bare.to_string()),
+            Some(with_e.map_or_else(|| format!("{bare}e"), String::from)),
+            undoubled.map(String::from),
+            bare.strip_suffix('i').map(|s| format!("{s}y")),
+        ];
+        candidates.into_iter().flatten().find_map(|stem| self.entry(&stem, "VERB"))
+    }
+
+    /// Two words in one, the longer first part first: `housecoat`.
+    fn compound(&self, word: &str) -> Option<String> {
+        if word.len() > MAX_WORD_LETTERS || !word.is_ascii() {
+            return None;
+        }
+        (3..word.len().saturating_sub(2)).rev().find_map(|at| {
+            let (head, tail) = word.split_at(at);
+            let first = self.lexicon.golds.get(head).and_then(|e| resolve(e, ""))?;
+            let second = self.lexicon.golds.get(tail).and_then(|e| resolve(e, ""))?;
+            Some(format!("{first}{}", second.replace('ˈ', "ˌ")))
+        })
+    }
+}
+
+fn tag_after(previous: Option<&str>) -> &'static str {
+    match previous {
+        Some(p) if BEFORE_VERB.contains(&p) => "VERB",
+        Some(p) if BEFORE_PAST.contains(&p) => "VBN",
+        Some(p) if BEFORE_NOUN.contains(&p) => "NOUN",
+        _ => "",
+    }
+}
+
+fn resolve(entry: &PhonemeEntry, tag: &str) -> Option<String> {
+    match entry {
+        PhonemeEntry::Simple(raw) => Some(raw.clone()),
+        PhonemeEntry::Tagged(forms) => {
+            let parent = if tag == "VBN" { "VERB" } else { tag };
+            let known = |key: &str| forms.get(key).cloned().flatten();
+            known(tag).or_else(|| known(parent)).or_else(|| known("DEFAULT"))
+        }
+    }
+}

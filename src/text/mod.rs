@@ -1,0 +1,203 @@
+//! Text in, segments of symbol ids out, each short enough to be spoken in one go.
+//!
+//! `clean` takes typography and markup away, `segment` finds the sentences, `normalize` writes
+//! numbers, signs and abbreviations as words, `g2p` gives an IPA voice its phonemes, and `symbols`
+//! or `spm` turn the result into ids. A sentence over the voice's budget is split at a clause mark,
+//! else between words, else inside a word.
+//!
+//! Never drops text silently: what a voice cannot say is in [`Segment::unmapped`]. Time is linear
+//! in the length of the text.
+
+mod abbreviations;
+mod clean;
+mod espeak;
+mod g2p;
+mod letters;
+mod normalize;
+mod numbers;
+mod segment;
+mod speller;
+pub mod spm;
+mod symbols;
+
+pub use g2p::Source;
+pub use segment::Pause;
+
+use crate::error::{Error, Result};
+use crate::voice::Voice;
+use speller::{Atom, Speller};
+
+/// The longest text of one request, in bytes of UTF-8.
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// One piece of speech.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// The words that are spoken, normalised.
+    pub text: String,
+    /// The symbols: IPA, or the characters that the tokenizer read.
+    pub spoken: String,
+    /// What the encoder takes: start and end included, `Voice::segment_symbols` at most.
+    pub ids: Vec<i64>,
+    /// Characters of this piece (and of unspeakable pieces beside it) that the voice has no symbol for.
+    pub unmapped: Vec<char>,
+    /// The silence that should follow.
+    pub pause: Pause,
+}
+
+/// The text front-end of one voice.
+#[derive(Debug)]
+pub struct Frontend {
+    speller: Speller,
+    /// Ids per segment at most, start and end included.
+    budget: usize,
+}
+
+impl Frontend {
+    /// # Errors
+    /// `InvalidVoice` when the voice's symbol table is malformed or its budget cannot hold a symbol.
+    pub fn load(voice: &Voice) -> Result<Self> {
+        let budget = voice.segment_symbols.min(voice.config.max_text_positions);
+        if budget < speller::MIN_BUDGET {
+            return Err(Error::voice(
+                &voice.name,
+                format!("segments of {budget} symbols, at least {} are needed", speller::MIN_BUDGET),
+            ));
+        }
+        Ok(Self { speller: Speller::load(voice)?, budget })
+    }
+
+    /// The segments of `text`, in order.
+    ///
+    /// # Errors
+    /// `InvalidRequest` when the text is over [`MAX_TEXT_BYTES`] or holds nothing that the voice can say.
+    pub fn segments(&self, text: &str) -> Result<Vec<Segment>> {
+        check_length(text)?;
+        let cleaned = clean::clean(text, self.speller.is_ipa());
+        let mut phonemes = cleaned.phonemes.into_iter();
+        let mut out = Collector::default();
+        for (sentence, pause) in segment::sentences(&cleaned.text) {
+            let verbal = normalize::verbalize(&sentence);
+            out.unmapped.extend(verbal.unmapped);
+            let atoms = self.speller.atoms(&verbal.text, &mut phonemes);
+            self.pack(atoms, pause, &mut out);
+        }
+        out.finish()
+    }
+
+    /// The segments of text that is given as IPA already; marks of punctuation end them.
+    ///
+    /// # Errors
+    /// As [`Frontend::segments`], and when the voice does not spell in IPA.
+    pub fn phonemes(&self, ipa: &str) -> Result<Vec<Segment>> {
+        check_length(ipa)?;
+        let mut out = Collector::default();
+        for line in ipa.lines() {
+            for sentence in line.split_inclusive(['.', '!', '?']) {
+                let atoms = self.speller.ipa_atoms(sentence)?;
+                self.pack(atoms, Pause::Sentence, &mut out);
+            }
+        }
+        out.finish()
+    }
+
+    /// The phonemes of one word and where they came from; `None` for voices that spell in characters.
+    pub fn pronounce(&self, word: &str) -> Option<(String, Source)> {
+        self.speller.pronounce(word)
+    }
+
+    /// Joins atoms into segments within the budget, at the latest clause mark that fits.
+    fn pack(&self, atoms: Vec<Atom>, pause: Pause, out: &mut Collector) {
+        let room = self.budget - self.speller.fixed_ids();
+        let mut line: Vec<Atom> = Vec::new();
+        let mut used = 0;
+        let mut queue: std::collections::VecDeque<Atom> = atoms.into();
+        while let Some(atom) = queue.pop_front() {
+            let joint = if line.is_empty() { 0 } else { self.speller.joint_ids() };
+            if used + joint + atom.ids <= room {
+                used += joint + atom.ids;
+                line.push(atom);
+                continue;
+            }
+            if line.is_empty() {
+                for part in self.speller.halves(atom).into_iter().rev() {
+                    queue.push_front(part);
+                }
+                continue;
+            }
+            queue.push_front(atom);
+            let clause = line.iter().rposition(Atom::ends_clause).map_or(line.len(), |last| last + 1);
+            for atom in line.split_off(clause).into_iter().rev() {
+                queue.push_front(atom);
+            }
+            let pause = if line.last().is_some_and(Atom::ends_clause) { Pause::Clause } else { Pause::None };
+            self.emit(std::mem::take(&mut line), pause, out);
+            used = 0;
+        }
+        self.emit(line, pause, out);
+    }
+
+    fn emit(&self, atoms: Vec<Atom>, pause: Pause, out: &mut Collector) {
+        let Some(segment) = self.speller.segment(&atoms, pause, &mut out.unmapped) else {
+            out.skipped(pause);
+            return;
+        };
+        if segment.ids.len() > self.budget && atoms.len() > 1 {
+            // Joined, a tokenizer may read two words longer than each alone.
+            let mut head = atoms;
+            let tail = head.split_off(head.len() / 2);
+            self.emit(head, Pause::None, out);
+            return self.emit(tail, pause, out);
+        }
+        out.push(segment);
+    }
+}
+
+fn check_length(text: &str) -> Result<()> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(Error::InvalidRequest(format!(
+            "the text has {} bytes, the limit is {MAX_TEXT_BYTES}: send it in parts",
+            text.len()
+        )));
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Collector {
+    segments: Vec<Segment>,
+    /// Reported with the next segment.
+    unmapped: Vec<char>,
+}
+
+impl Collector {
+    fn push(&mut self, mut segment: Segment) {
+        segment.unmapped = std::mem::take(&mut self.unmapped);
+        self.segments.push(segment);
+    }
+
+    /// A piece without speech lengthens the pause before it.
+    fn skipped(&mut self, pause: Pause) {
+        if let Some(last) = self.segments.last_mut()
+            && pause.duration_ms() > last.pause.duration_ms()
+        {
+            last.pause = pause;
+        }
+    }
+
+    fn finish(mut self) -> Result<Vec<Segment>> {
+        match self.segments.last_mut() {
+            Some(last) => last.unmapped.append(&mut self.unmapped),
+            None if self.unmapped.is_empty() => {
+                return Err(Error::InvalidRequest("the text holds nothing to speak".into()));
+            }
+            None => {
+                let lacking: String = self.unmapped.iter().take(20).collect();
+                return Err(Error::InvalidRequest(format!(
+                    "the text holds nothing that this voice can speak: it has no symbols for {lacking:?}"
+                )));
+            }
+        }
+        Ok(self.segments)
+    }
+}

@@ -1,0 +1,382 @@
+//! One sentence as people type it in, one as people say it out.
+//!
+//! The result holds words of letters, apostrophes and inner hyphens, single spaces, and at most one
+//! mark of `. , ; : ! ?` after a word. Linear in the length of the sentence.
+//!
+//! Never drops a digit or a letter; signs without a name are reported.
+
+use super::abbreviations::{expansion, is_dotted_initials};
+use super::clean::PHONEMES;
+use super::numbers::{cardinal, decade, ordinal, spelled, year};
+
+const SIGNS: &[(char, &str)] = &[
+    ('%', "percent"),
+    ('&', "and"),
+    ('@', "at"),
+    ('+', "plus"),
+    ('=', "equals"),
+    ('<', "less than"),
+    ('>', "greater than"),
+    ('/', "slash"),
+    ('\\', "backslash"),
+    ('°', "degrees"),
+    ('×', "times"),
+    ('÷', "divided by"),
+    ('±', "plus or minus"),
+    ('§', "section"),
+    ('©', "copyright"),
+    ('®', "registered"),
+    ('⁄', "over"),
+    ('≈', "approximately"),
+    ('≤', "at most"),
+    ('≥', "at least"),
+    ('$', "dollar"),
+    ('€', "euro"),
+    ('£', "pound"),
+    ('¥', "yen"),
+    ('^', "caret"),
+];
+
+/// Sign, one of it, many of it, a hundredth of it.
+const CURRENCIES: &[(char, &str, &str, &str)] = &[
+    ('$', "dollar", "dollars", "cent"),
+    ('€', "euro", "euros", "cent"),
+    ('£', "pound", "pounds", "penny"),
+    ('¥', "yen", "yen", ""),
+];
+
+const MAGNITUDES: &[&str] = &["hundred", "thousand", "million", "billion", "trillion"];
+
+/// Units that are read out only right after a number.
+const UNITS: &[(&str, &str)] = &[
+    ("km", "kilometers"),
+    ("cm", "centimeters"),
+    ("mm", "millimeters"),
+    ("kg", "kilograms"),
+    ("mg", "milligrams"),
+    ("lb", "pounds"),
+    ("lbs", "pounds"),
+    ("ft", "feet"),
+    ("mph", "miles per hour"),
+    ("hz", "hertz"),
+    ("khz", "kilohertz"),
+    ("mhz", "megahertz"),
+    ("ghz", "gigahertz"),
+    ("kb", "kilobytes"),
+    ("mb", "megabytes"),
+    ("gb", "gigabytes"),
+    ("tb", "terabytes"),
+    ("ms", "milliseconds"),
+    ("ml", "milliliters"),
+];
+
+/// A sentence as it is said, and the signs that have no name.
+#[derive(Debug, Default)]
+pub struct Verbal {
+    pub text: String,
+    pub unmapped: Vec<char>,
+}
+
+/// Reads `sentence` (as `segment::sentences` leaves it) aloud.
+pub fn verbalize(sentence: &str) -> Verbal {
+    let mut reader = Reader::default();
+    let mut tokens = sentence.split_whitespace().peekable();
+    while let Some(token) = tokens.next() {
+        reader.token(token, tokens.peek().copied());
+    }
+    Verbal { text: reader.out, unmapped: reader.unmapped }
+}
+
+#[derive(Default)]
+struct Reader {
+    out: String,
+    unmapped: Vec<char>,
+    /// A comma is due if another word follows.
+    comma_due: bool,
+    after_number: bool,
+    /// A currency that is named after the magnitude that follows: `$5 million`.
+    currency_due: Option<&'static str>,
+}
+
+impl Reader {
+    fn word(&mut self, words: &str) {
+        if words.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.comma_due) {
+            self.mark(',');
+        }
+        if !self.out.is_empty() {
+            self.out.push(' ');
+        }
+        self.out.push_str(words);
+        self.after_number = false;
+    }
+
+    fn mark(&mut self, mark: char) {
+        self.comma_due = false;
+        match self.out.chars().last() {
+            None => {}
+            Some(',' | ';' | ':') if matches!(mark, '.' | '!' | '?') => {
+                self.out.pop();
+                self.out.push(mark);
+            }
+            Some(',' | ';' | ':' | '.' | '!' | '?') => {}
+            Some(_) => self.out.push(mark),
+        }
+    }
+
+    fn token(&mut self, token: &str, next: Option<&str>) {
+        let bare = token.trim_start_matches(['(', '[', '{', '"', '\'', '*', '_']);
+        if bare.len() < token.len() && token.starts_with(['(', '[', '{']) {
+            self.mark(',');
+        }
+        let next_initial = next.and_then(|n| n.chars().find(|c| c.is_alphanumeric() || *c == '#'));
+        let (head, tail) =
+            bare.split_at(bare.find(|c: char| !c.is_alphanumeric() && c != '.').unwrap_or(bare.len()));
+        if let Some(short) = head.strip_suffix('.')
+            && let Some(full) = expansion(short, next_initial)
+        {
+            self.word(full);
+            let ends = next.is_none() && !tail.contains(['!', '?', ',']);
+            return self.scan(if ends { "." } else { tail }, next);
+        }
+        let initials = head.strip_suffix('.').unwrap_or(head);
+        if is_dotted_initials(initials) {
+            let letters: Vec<String> = initials.split('.').map(str::to_uppercase).collect();
+            self.word(&letters.join(" "));
+            return self.scan(if head.ends_with('.') && next.is_none() { "." } else { tail }, next);
+        }
+        self.scan(bare, next);
+    }
+
+    fn scan(&mut self, token: &str, next: Option<&str>) {
+        let chars: Vec<char> = strip_scheme(token).chars().collect();
+        let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
+        let before = |i: usize| i.checked_sub(1).map_or(' ', at);
+        let mut i = 0;
+        while i < chars.len() {
+            let c = at(i);
+            let (left, right) = (before(i), at(i + 1));
+            let signed = matches!(c, '-' | '+') && !left.is_alphanumeric();
+            let amount = CURRENCIES.iter().any(|(sign, ..)| *sign == c);
+            if c.is_ascii_digit()
+                || ((signed || amount || (c == '.' && !left.is_alphanumeric())) && right.is_ascii_digit())
+                || (signed
+                    && CURRENCIES.iter().any(|(sign, ..)| *sign == right)
+                    && at(i + 2).is_ascii_digit())
+            {
+                i += self.number(&chars, i, next);
+                continue;
+            }
+            if c.is_alphabetic() || unicode_normalization::char::is_combining_mark(c) {
+                let end = word_end(&chars, i);
+                let word: String = chars.get(i..end).unwrap_or_default().iter().collect();
+                self.letters(&word);
+                i = end;
+                continue;
+            }
+            match c {
+                PHONEMES => self.word("\u{e000}"),
+                '.' if left.is_alphanumeric() && right.is_alphanumeric() => self.word("dot"),
+                '.' | ',' | ';' | '!' | '?' => self.mark(c),
+                ':' => self.mark(if chars.len() == i + 1 { ':' } else { ',' }),
+                '—' | '-' if left.is_ascii_digit() && right.is_ascii_digit() && is_range(&chars, i) => {
+                    self.word("to")
+                }
+                '-' if left.is_alphanumeric() || right.is_alphanumeric() => {}
+                '—' | '-' | '|' | '·' | '(' | '[' | '{' => self.comma_due = !self.out.is_empty(),
+                ')' | ']' | '}' => self.comma_due = !self.out.is_empty(),
+                '"' | '\'' | '*' | '_' | '`' | '~' | '\u{fffd}' => {
+                    if c == '*' && left.is_ascii_digit() && right.is_ascii_digit() {
+                        self.word("times");
+                    } else if c == '\u{fffd}' {
+                        self.unmapped.push(c);
+                    }
+                }
+                '#' => {
+                    if right.is_ascii_digit() {
+                        self.word("number");
+                    } else if left.is_alphanumeric() {
+                        self.word("sharp");
+                    }
+                }
+                '/' if !(left.is_alphanumeric() && right.is_alphanumeric()) && chars.len() > 1 => {}
+                _ => match SIGNS.iter().find(|(sign, _)| *sign == c) {
+                    Some((_, name)) => self.word(name),
+                    None => self.unmapped.push(c),
+                },
+            }
+            i += 1;
+        }
+        if let Some(currency) = self.currency_due.take()
+            && !next.is_some_and(starts_with_magnitude)
+        {
+            let mark = self.out.ends_with(['.', ',', ';', ':', '!', '?']).then(|| self.out.pop()).flatten();
+            self.word(currency);
+            self.out.extend(mark);
+        }
+    }
+
+    fn letters(&mut self, word: &str) {
+        let unit = UNITS.iter().find(|(short, _)| self.after_number && short.eq_ignore_ascii_case(word));
+        self.word(unit.map_or(word, |(_, full)| full));
+        if let Some(currency) = self.currency_due
+            && MAGNITUDES.iter().any(|m| m.eq_ignore_ascii_case(word))
+        {
+            self.currency_due = None;
+            self.word(currency);
+        }
+    }
+
+    /// Reads the number at `start`; returns how many characters it took.
+    fn number(&mut self, chars: &[char], start: usize, next: Option<&str>) -> usize {
+        let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
+        let digits_from = |from: usize| {
+            chars.get(from..).unwrap_or_default().iter().take_while(|c| c.is_ascii_digit()).count()
+        };
+        let mut i = start;
+        match at(i) {
+            '-' => {
+                self.word("minus");
+                i += 1;
+            }
+            '+' => {
+                self.word("plus");
+                i += 1;
+            }
+            _ => {}
+        }
+        let currency = CURRENCIES.iter().find(|(sign, ..)| *sign == at(i));
+        i += usize::from(currency.is_some());
+        let run = digits_from(i);
+        let mut whole: String = chars.get(i..i + run).unwrap_or_default().iter().collect();
+        i += run;
+        let mut grouped = false;
+        while (1..=3).contains(&run) && at(i) == ',' && digits_from(i + 1).min(4) == 3 {
+            whole.extend(chars.get(i + 1..i + 4).unwrap_or_default());
+            i += 4;
+            grouped = true;
+        }
+        let glued = start.checked_sub(1).is_some_and(|before| at(before).is_alphabetic());
+        let fraction_run = if at(i) == '.' { digits_from(i + 1) } else { 0 };
+        let fraction: String = chars.get(i + 1..i + 1 + fraction_run).unwrap_or_default().iter().collect();
+        let dotted_more =
+            fraction_run > 0 && at(i + 1 + fraction_run) == '.' && at(i + 2 + fraction_run).is_ascii_digit();
+        if let Some((_, one, many, hundredth)) = currency {
+            i += if fraction_run > 0 { fraction_run + 1 } else { 0 };
+            let magnitude = next.is_some_and(starts_with_magnitude);
+            if fraction_run == 2 && !hundredth.is_empty() && !magnitude {
+                self.word(&cardinal(&whole));
+                self.word(if whole == "1" { one } else { many });
+                if fraction != "00" {
+                    self.word("and");
+                    self.word(&cardinal(fraction.trim_start_matches('0')));
+                    self.word(&cents(hundredth, &fraction));
+                }
+            } else {
+                self.decimal(&whole, &fraction);
+                if magnitude || at(i).is_alphabetic() {
+                    self.currency_due = Some(many);
+                } else {
+                    self.word(if whole == "1" && fraction.is_empty() { one } else { many });
+                }
+            }
+            return i - start;
+        }
+        if fraction_run > 0 && !dotted_more {
+            self.decimal(&whole, &fraction);
+            i += fraction_run + 1;
+        } else if fraction_run > 0 {
+            // A version or an address: each part is a number of its own.
+            self.word(&cardinal(&whole));
+            self.word("point");
+            i += 1;
+        } else if at(i) == ':' && run <= 2 && digits_from(i + 1) == 2 {
+            let minutes: String = chars.get(i + 1..i + 3).unwrap_or_default().iter().collect();
+            self.word(&cardinal(&whole));
+            self.word(&match (minutes.as_str(), minutes.strip_prefix('0')) {
+                ("00", _) => "o'clock".to_string(),
+                (_, Some(minute)) => format!("oh {}", cardinal(minute)),
+                _ => cardinal(&minutes),
+            });
+            i += 3;
+        } else {
+            let suffix: String =
+                chars.get(i..i + 2).unwrap_or_default().iter().map(char::to_ascii_lowercase).collect();
+            let ends = |from: usize| !at(from).is_alphanumeric();
+            if matches!(suffix.as_str(), "st" | "nd" | "rd" | "th") && ends(i + 2) {
+                self.word(&ordinal(&whole));
+                i += 2;
+            } else if at(i) == 's'
+                && ends(i + 1)
+                && let Some(words) = decade(&whole)
+            {
+                self.word(&words);
+                i += 1;
+            } else {
+                let as_year =
+                    (!grouped && !glued && start + run == i && ends(i)).then(|| year(&whole)).flatten();
+                self.word(&as_year.unwrap_or_else(|| cardinal(&whole)));
+            }
+        }
+        self.after_number = true;
+        i - start
+    }
+
+    fn decimal(&mut self, whole: &str, fraction: &str) {
+        self.word(&cardinal(if whole.is_empty() { "0" } else { whole }));
+        if !fraction.is_empty() {
+            self.word("point");
+            self.word(&spelled(fraction));
+        }
+    }
+}
+
+fn cents(name: &str, count: &str) -> String {
+    match (name, count) {
+        (_, "01") => name.to_string(),
+        ("penny", _) => "pence".to_string(),
+        _ => format!("{name}s"),
+    }
+}
+
+fn starts_with_magnitude(next: &str) -> bool {
+    let word = next.trim_end_matches(|c: char| !c.is_alphabetic());
+    MAGNITUDES.iter().any(|m| m.eq_ignore_ascii_case(word))
+}
+
+fn strip_scheme(token: &str) -> &str {
+    ["https://", "http://"].iter().find_map(|scheme| token.strip_prefix(scheme)).unwrap_or(token)
+}
+
+/// `5-10` is a range; `555-1234-99` and `10-5` are not.
+fn is_range(chars: &[char], at: usize) -> bool {
+    let digit = |c: &&char| c.is_ascii_digit();
+    let left: Vec<char> =
+        chars.get(..at).unwrap_or_default().iter().rev().take(5).take_while(digit).copied().collect();
+    let right: Vec<char> =
+        chars.get(at + 1..).unwrap_or_default().iter().take(5).take_while(digit).copied().collect();
+    let value =
+        |digits: &mut dyn Iterator<Item = char>| digits.collect::<String>().parse::<u32>().unwrap_or(0);
+    let edge = |i: Option<usize>| !i.and_then(|i| chars.get(i)).is_some_and(|c| matches!(c, '-' | '—'));
+    left.len() <= 4
+        && right.len() <= 4
+        && edge(at.checked_sub(left.len() + 1))
+        && edge(Some(at + right.len() + 1))
+        && value(&mut left.iter().rev().copied()) < value(&mut right.iter().copied())
+}
+
+/// The end of the run of letters at `start`, over inner apostrophes and hyphens.
+fn word_end(chars: &[char], start: usize) -> usize {
+    let letter = |i: usize| {
+        chars.get(i).is_some_and(|c| {
+            c.is_alphabetic() && *c != PHONEMES || unicode_normalization::char::is_combining_mark(*c)
+        })
+    };
+    let mut end = start;
+    while letter(end) || (end > start && matches!(chars.get(end), Some('\'' | '-')) && letter(end + 1)) {
+        end += 1;
+    }
+    end
+}

@@ -1,0 +1,210 @@
+//! Words in, the symbols and ids of one voice's spelling out.
+//!
+//! Never joins or splits sentences; it prices atoms in ids so that `Frontend` can.
+
+use std::vec::IntoIter;
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::Segment;
+use super::clean::PHONEMES;
+use super::g2p::{G2p, Source};
+use super::segment::Pause;
+use super::spm::CharModel;
+use super::symbols::IpaSymbols;
+use crate::error::{Error, Result};
+use crate::voice::{SymbolTable, Voice};
+
+/// Start, end, and room for one character however it is spelled.
+pub const MIN_BUDGET: usize = 24;
+
+/// How a voice spells.
+#[derive(Debug)]
+pub enum Speller {
+    Ipa { g2p: Box<G2p>, symbols: IpaSymbols },
+    Characters { model: CharModel, eos: i64 },
+}
+
+/// A word with its mark, spelled.
+#[derive(Debug, Default)]
+pub struct Atom {
+    pub text: String,
+    pub spoken: String,
+    pub unmapped: Vec<char>,
+    /// What it costs, without start, end and the joint to its neighbour.
+    pub ids: usize,
+}
+
+impl Atom {
+    pub fn ends_clause(&self) -> bool {
+        self.text.ends_with(is_mark)
+    }
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c, '.' | ',' | ';' | ':' | '!' | '?')
+}
+
+impl Speller {
+    pub fn load(voice: &Voice) -> Result<Self> {
+        match &voice.symbols {
+            SymbolTable::Ipa(table) => Ok(Self::Ipa {
+                g2p: Box::new(G2p::load()),
+                symbols: IpaSymbols::new(table.clone(), voice.config.vocab_size, &voice.name)?,
+            }),
+            SymbolTable::Characters(bytes) => {
+                let model = CharModel::parse(bytes, &voice.name)?;
+                if model.len() > voice.config.vocab_size {
+                    return Err(Error::voice(
+                        &voice.name,
+                        format!(
+                            "spm_char.model has {} pieces, the embedding has {} rows",
+                            model.len(),
+                            voice.config.vocab_size
+                        ),
+                    ));
+                }
+                Ok(Self::Characters { model, eos: voice.config.eos_token_id })
+            }
+        }
+    }
+
+    pub fn is_ipa(&self) -> bool {
+        matches!(self, Self::Ipa { .. })
+    }
+
+    pub fn pronounce(&self, word: &str) -> Option<(String, Source)> {
+        match self {
+            Self::Ipa { g2p, .. } => Some(g2p.word(word, None, true)),
+            Self::Characters { .. } => None,
+        }
+    }
+
+    /// Ids of a segment that no atom pays for.
+    pub fn fixed_ids(&self) -> usize {
+        match self {
+            Self::Ipa { .. } => 2,
+            Self::Characters { .. } => 1,
+        }
+    }
+
+    /// Ids between two atoms.
+    pub fn joint_ids(&self) -> usize {
+        match self {
+            Self::Ipa { .. } => 1,
+            Self::Characters { .. } => 0,
+        }
+    }
+
+    /// The words of a normalised sentence, spelled; `phonemes` fills its placeholders.
+    pub fn atoms(&self, sentence: &str, phonemes: &mut IntoIter<String>) -> Vec<Atom> {
+        let tokens: Vec<&str> = sentence.split(' ').filter(|token| !token.is_empty()).collect();
+        match self {
+            Self::Characters { .. } => tokens.into_iter().map(|token| self.character_atom(token)).collect(),
+            Self::Ipa { g2p, .. } => {
+                let words: Vec<&str> = tokens.iter().map(|token| token.trim_end_matches(is_mark)).collect();
+                let closed: Vec<bool> = tokens.iter().map(|token| token.ends_with(is_mark)).collect();
+                let spoken = g2p.sentence(&words, &closed);
+                let spelled = tokens.iter().zip(&words).zip(spoken);
+                spelled
+                    .map(|((token, word), ipa)| {
+                        let mark = token.get(word.len()..).unwrap_or_default();
+                        if *word == PHONEMES.encode_utf8(&mut [0; 4]) as &str {
+                            let ipa = phonemes.next().unwrap_or_default();
+                            self.ipa_atom(format!("{ipa}{mark}"), &format!("{ipa}{mark}"))
+                        } else {
+                            self.ipa_atom(token.to_string(), &format!("{ipa}{mark}"))
+                        }
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// IPA as a user wrote it, one atom a word.
+    pub fn ipa_atoms(&self, ipa: &str) -> Result<Vec<Atom>> {
+        if !self.is_ipa() {
+            return Err(Error::InvalidRequest("this voice reads letters, it takes no phonemes".into()));
+        }
+        Ok(ipa.split_whitespace().map(|word| self.ipa_atom(word.to_string(), word)).collect())
+    }
+
+    fn ipa_atom(&self, text: String, ipa: &str) -> Atom {
+        let Self::Ipa { symbols, .. } = self else { return Atom::default() };
+        let fitted = symbols.fit(ipa);
+        Atom { ids: fitted.spoken.chars().count(), text, spoken: fitted.spoken, unmapped: fitted.unmapped }
+    }
+
+    fn character_atom(&self, token: &str) -> Atom {
+        let Self::Characters { model, .. } = self else { return Atom::default() };
+        let (mut spoken, mut unmapped) = (String::with_capacity(token.len()), Vec::new());
+        for c in token.chars() {
+            if model.knows(c) {
+                spoken.push(c);
+                continue;
+            }
+            let folded: String = std::iter::once(c)
+                .nfkd()
+                .filter(|c| !unicode_normalization::char::is_combining_mark(*c))
+                .flat_map(|c| if model.knows(c) { vec![c] } else { c.to_lowercase().collect() })
+                .collect();
+            if !folded.is_empty() && folded.chars().all(|c| model.knows(c)) {
+                spoken.push_str(&folded);
+            } else {
+                unmapped.push(c);
+            }
+        }
+        Atom { text: token.to_string(), ids: model.encode(&spoken).len(), spoken, unmapped }
+    }
+
+    /// `atom` in two parts that are each shorter.
+    pub fn halves(&self, atom: Atom) -> Vec<Atom> {
+        let (text_head, text_tail) = split_middle(&atom.text);
+        let (head, tail) = split_middle(&atom.spoken);
+        let part = |text: &str, spoken: &str| match self {
+            Self::Ipa { .. } => self.ipa_atom(text.to_string(), spoken),
+            Self::Characters { .. } => Atom { text: text.to_string(), ..self.character_atom(spoken) },
+        };
+        let mut parts = vec![part(text_head, head), part(text_tail, tail)];
+        if let Some(first) = parts.first_mut() {
+            first.unmapped = atom.unmapped;
+        }
+        parts
+    }
+
+    /// The segment of `atoms`; what they could not say goes to `unmapped`. `None` when nothing is left to say.
+    pub fn segment(&self, atoms: &[Atom], pause: Pause, unmapped: &mut Vec<char>) -> Option<Segment> {
+        let join = |part: fn(&Atom) -> &str| {
+            let parts: Vec<&str> = atoms.iter().map(part).filter(|p| !p.is_empty()).collect();
+            parts.join(" ")
+        };
+        unmapped.extend(atoms.iter().flat_map(|atom| &atom.unmapped));
+        let (text, spoken) = (join(|atom| &atom.text), join(|atom| &atom.spoken));
+        if !spoken.chars().any(char::is_alphabetic) {
+            return None;
+        }
+        let ids = match self {
+            Self::Ipa { symbols, .. } => symbols.ids(&spoken),
+            Self::Characters { model, eos } => {
+                let mut ids = model.encode(&spoken);
+                ids.push(*eos);
+                ids
+            }
+        };
+        Some(Segment { text, spoken, ids, unmapped: Vec::new(), pause })
+    }
+}
+
+/// Two halves by characters; marks of length and syllables stay with what they follow.
+fn split_middle(text: &str) -> (&str, &str) {
+    let middle = text.chars().count() / 2;
+    let at = text
+        .char_indices()
+        .skip(middle.max(1))
+        .find(|(_, c)| !matches!(c, 'ː' | 'ʲ' | 'ʳ') && !unicode_normalization::char::is_combining_mark(*c))
+        .map_or_else(
+            || text.char_indices().nth(middle.max(1)).map_or(text.len(), |(at, _)| at),
+            |(at, _)| at,
+        );
+    text.split_at_checked(at).unwrap_or((text, ""))
+}
