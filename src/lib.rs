@@ -1,3 +1,52 @@
+//! Mezzavoce: text in, speech out, while the text is still being spoken.
+//!
+//! ```text
+//! text -> text/ -> encoder -> decoder -> postnet -> vocoder -> pcm        (say)
+//!                     \          |          |         /
+//!                      runtime (ort) <- graph/ <- voice (checkpoint)
+//!                               \          |
+//!                           precision (modes, plan, cast, convert)
+//! ```
+//!
+//! # Where to look
+//!
+//! - [`voice`]: a Hugging Face SpeechT5 directory, validated. The one source of model facts.
+//! - [`precision`]: a requested mode becomes a plan of five dtypes a stage; the only casts.
+//! - [`graph`]: ONNX graphs, built in memory from the checkpoint as the plan says.
+//! - [`runtime`]: the one place that names ONNX Runtime's binding; finds or fetches its library.
+//! - [`text`]: text becomes sentences of symbol ids.
+//! - [`encoder`], [`decoder`], [`postnet`], [`vocoder`]: the stages. A stage knows its input's type and nothing
+//!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact.
+//! - [`synthesizer`]: the synthesis loop, and the threads it runs on.
+//! - [`pcm`], [`say`], [`inspect`], [`cli`]: the doors.
+//!
+//! # Invariants
+//!
+//! - One synthesis loop: a whole utterance is a collected stream, and its joined chunks equal the whole.
+//! - Everything here is synchronous. Two threads own the sessions, an acoustic one and a vocoder one; bounded
+//!   channels join them, so a slow reader pauses its stream and a dropped stream cancels it.
+//! - The plan is resolved once and logged once, with what the device really executes.
+//! - Audio is f32 from the vocoder to [`pcm`].
+//! - No file outside a voice decides a model fact.
+//! - What is refused is refused at the door with a reason; what is accepted is finished, or its end is reported.
+//!
+//! # Out of scope
+//!
+//! Python at run time, code from a checkpoint, downloads other than the pinned library.
+
+pub mod cli;
+pub mod decoder;
+pub mod encoder;
 pub mod error;
+pub mod graph;
+pub mod inspect;
+pub mod pcm;
+pub mod postnet;
 pub mod precision;
+pub mod runtime;
+pub mod say;
+pub mod synthesizer;
+pub mod text;
+pub mod vocoder;
 pub mod voice;
+pub mod window;

@@ -1,1 +1,45 @@
-fn main() {}
+//! The command line in, an exit status out.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use mezzavoce::cli::{Cli, Command};
+use mezzavoce::error::{Error, Result};
+use mezzavoce::inspect::inspect;
+use mezzavoce::say::{print, say};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = start_log(&cli.log).and_then(|()| match &cli.command {
+        Command::Say(args) => say(args),
+        Command::Inspect(args) => args.load().and_then(|voice| print(&inspect(&voice))),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has had enough: their choice, not a failure.
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mezzavoce: {error}");
+            ExitCode::from(exit_status(&error))
+        }
+    }
+}
+
+fn start_log(filter: &str) -> Result<()> {
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|e| Error::InvalidRequest(format!("log filter `{filter}` is not understood: {e}")))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    Ok(())
+}
+
+/// 2 as clap's own, then one for each thing a person can do.
+fn exit_status(error: &Error) -> u8 {
+    match error {
+        Error::InvalidRequest(_) => 2,
+        Error::InvalidVoice { .. } => 3,
+        Error::Runtime(_) => 4,
+        Error::Io { .. } => 5,
+        Error::Internal(_) => 70,
+    }
+}

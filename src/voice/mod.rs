@@ -5,6 +5,7 @@
 
 pub mod checkpoint;
 pub mod config;
+mod embedded;
 pub mod manifest;
 pub mod names;
 mod pickle;

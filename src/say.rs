@@ -1,0 +1,170 @@
+//! One text in, one WAV file or one run of raw samples out.
+//!
+//! Never leaves half a file under its final name.
+
+use std::io::{IsTerminal, Read, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::Say;
+use crate::decoder::End;
+use crate::error::{Error, Result};
+use crate::pcm::{RawWriter, WavFile};
+use crate::precision::{Device, Plan, Purpose, resolve};
+use crate::runtime::{Accelerator, Runtime, library};
+use crate::synthesizer::{
+    AudioStream, ChunkSizes, Script, SpokenSentence, SynthesisRequest, Synthesizer, SynthesizerOptions,
+};
+use crate::text::MAX_TEXT_BYTES;
+use crate::voice::Voice;
+
+/// Speaks as `args` say; what a person should know goes to stderr.
+pub fn say(args: &Say) -> Result<()> {
+    let voice = args.voice.load()?;
+    let plan = plan(&voice, args)?;
+    tracing::info!("{}", plan.summary());
+    if args.explain {
+        return print(&plan.to_string());
+    }
+    let script = script(args)?;
+    let speaker = voice.speaker(args.speaker.as_deref())?;
+    let library = library::locate(&args.runtime.lookup()?)?;
+    tracing::info!("ONNX Runtime from {}", library.display());
+    let runtime = Runtime::load(&library, args.runtime.device)?;
+    let options = SynthesizerOptions { threads: args.threads() };
+    let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &options)?;
+    drop(voice);
+
+    let chunk_sizes = ChunkSizes::default();
+    let request = SynthesisRequest { script, speaker, seed: args.seed, chunk_sizes };
+    let began = Instant::now();
+    let stream = Watched::new(synthesizer.speak(&request)?, began);
+    let rate = synthesizer.sample_rate_hz();
+    match &args.output {
+        Some(path) => write_wav(stream, WavFile::create(path, rate)?, rate),
+        None => write_raw(stream, rate),
+    }
+}
+
+fn plan(voice: &Voice, args: &Say) -> Result<Plan> {
+    let device = match args.runtime.device {
+        Accelerator::Cpu => Device::this_cpu(),
+        // The oldest GPU that the provider still runs on: nothing is promised that it might not do.
+        Accelerator::Cuda(id) => Device::cuda(format!("CUDA device {id}"), (7, 5)),
+    };
+    let plan = resolve(Purpose::Inference, args.precision, voice.acoustic.stored_dtype(), &device)?;
+    Ok(plan.with_vocoder_stored(voice.vocoder.stored_dtype()))
+}
+
+fn script(args: &Say) -> Result<Script> {
+    let text = match args.text.as_deref() {
+        Some("-") => text_from(std::io::stdin().lock())?,
+        Some(text) => text.to_owned(),
+        None => String::new(),
+    };
+    Ok(if args.phonemes { Script::Phonemes(text) } else { Script::Text(text) })
+}
+
+/// The whole of `input`, which must be UTF-8 and no longer than a request may be.
+fn text_from(input: impl Read) -> Result<String> {
+    let mut bytes = Vec::new();
+    let limit = MAX_TEXT_BYTES as u64 + 1;
+    input.take(limit).read_to_end(&mut bytes).map_err(|e| Error::io("stdin", e))?;
+    if bytes.len() > MAX_TEXT_BYTES {
+        return Err(Error::InvalidRequest(format!(
+            "the text on stdin is longer than {MAX_TEXT_BYTES} bytes"
+        )));
+    }
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let position = e.utf8_error().valid_up_to();
+        Error::InvalidRequest(format!("the text on stdin is not UTF-8 from byte {position} on"))
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
+}
+
+/// A stream with its progress bar and what it has told so far.
+struct Watched {
+    stream: AudioStream,
+    bar: ProgressBar,
+    began: Instant,
+    first_audio: Option<Duration>,
+    samples: usize,
+}
+
+/// Texts of fewer sentences are spoken before a bar could be read.
+const SENTENCES_WORTH_A_BAR: usize = 8;
+
+impl Watched {
+    fn new(stream: AudioStream, began: Instant) -> Self {
+        let bar = if stream.sentences() >= SENTENCES_WORTH_A_BAR && std::io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template("{bar:32} {pos}/{len} sentences, {eta} left");
+            ProgressBar::new(stream.sentences() as u64)
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        } else {
+            ProgressBar::hidden()
+        };
+        Self { stream, bar, began, first_audio: None, samples: 0 }
+    }
+
+    /// The next samples.
+    fn next(&mut self) -> Result<Option<Vec<f32>>> {
+        let Some(chunk) = self.stream.next().transpose()? else { return Ok(None) };
+        self.first_audio.get_or_insert_with(|| self.began.elapsed());
+        self.samples += chunk.samples.len();
+        if let Some(sentence) = &chunk.completes {
+            self.bar.inc(1);
+            self.bar.suspend(|| report(sentence));
+        }
+        Ok(Some(chunk.samples))
+    }
+
+    fn finish(self, clipped: u64, sample_rate_hz: u32) {
+        self.bar.finish_and_clear();
+        if clipped > 0 {
+            tracing::warn!("{clipped} samples lay outside -1..1 and were clipped");
+        }
+        let audio_s = self.samples as f32 / sample_rate_hz as f32;
+        let wall_s = self.began.elapsed().as_secs_f32();
+        tracing::info!(
+            first_audio_ms = self.first_audio.unwrap_or_default().as_millis() as u64,
+            real_time_factor = wall_s / audio_s.max(f32::MIN_POSITIVE),
+            "spoke {audio_s:.2} s of audio in {wall_s:.2} s"
+        );
+    }
+}
+
+/// Says what a person would not expect of a sentence.
+fn report(sentence: &SpokenSentence) {
+    let text = &sentence.segment.text;
+    if sentence.ending.end == End::Cap {
+        let frames = sentence.ending.frames;
+        tracing::warn!("cut at its cap of {frames} frames, before the voice ended it: {text:?}");
+    }
+    if !sentence.segment.unmapped.is_empty() {
+        tracing::warn!("this voice has no sound for {:?}, left out of {text:?}", sentence.segment.unmapped);
+    }
+}
+
+fn write_wav(mut stream: Watched, mut file: WavFile, sample_rate_hz: u32) -> Result<()> {
+    while let Some(samples) = stream.next()? {
+        file.write(&samples)?;
+    }
+    stream.finish(file.finish()?, sample_rate_hz);
+    Ok(())
+}
+
+fn write_raw(mut stream: Watched, sample_rate_hz: u32) -> Result<()> {
+    let mut output = RawWriter::new(std::io::stdout().lock());
+    while let Some(samples) = stream.next()? {
+        output.write(&samples).map_err(|e| Error::io("stdout", e))?;
+    }
+    stream.finish(output.clipped(), sample_rate_hz);
+    Ok(())
+}
+
+/// Prints to stdout, where a reader may have gone.
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(|e| Error::io("stdout", e))
+}

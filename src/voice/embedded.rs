@@ -1,0 +1,23 @@
+//! The voice in the binary: nothing in, its [`Voice`] out.
+//!
+//! Never copies the weights: they are read where the executable is mapped.
+
+use super::Voice;
+use crate::error::Result;
+
+/// The path of every file in the voice, and its bytes.
+const FILES: [(&str, &[u8]); 6] = [
+    ("config.json", include_bytes!("../../models/default/config.json")),
+    ("model.safetensors", include_bytes!("../../models/default/model.safetensors")),
+    ("symbols.json", include_bytes!("../../models/default/symbols.json")),
+    ("voice.toml", include_bytes!("../../models/default/voice.toml")),
+    ("vocoder/config.json", include_bytes!("../../models/default/vocoder/config.json")),
+    ("vocoder/model.safetensors", include_bytes!("../../models/default/vocoder/model.safetensors")),
+];
+
+impl Voice {
+    /// The default voice.
+    pub fn embedded() -> Result<Self> {
+        Self::from_files("default", &FILES)
+    }
+}

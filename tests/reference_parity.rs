@@ -1,0 +1,88 @@
+//! Every stage against tensors that another implementation computed from the same checkpoints.
+
+mod support;
+
+use std::path::PathBuf;
+
+use mezzavoce::decoder::Decoder;
+use mezzavoce::encoder::Encoder;
+use mezzavoce::postnet::Postnet;
+use mezzavoce::precision::{Plan, Precision};
+use mezzavoce::vocoder::Vocoder;
+use mezzavoce::voice::Voice;
+use support::{Reference, max_abs_difference, plan, root, runtime};
+
+/// The largest differences that are allowed, stage by stage.
+struct Bounds {
+    encoder: f32,
+    mel: f32,
+    stop: f32,
+    waveform: f32,
+}
+
+/// Runs every case of `reference` through `voice` and compares each stage's output.
+fn check(voice: &Voice, plan: &Plan, reference: &Reference, speaker: Option<&[f32]>, bounds: &Bounds) {
+    let mut encoder = Encoder::load(runtime(), voice, plan, 1).unwrap();
+    let mut decoder = Decoder::load(runtime(), voice, plan, 1).unwrap();
+    let mut postnet = Postnet::load(runtime(), voice, plan, 1).unwrap();
+    let mut vocoder = Vocoder::load(runtime(), voice, plan, 1).unwrap();
+    let keep = reference.f32("prenet_keep_mask"); // [steps, layers, units]
+    let units = voice.config.speech_decoder_prenet_units;
+    let layers = voice.config.speech_decoder_prenet_layers;
+    let steps = keep.len() / (units * layers);
+    for case in (0..).take_while(|case| reference.has(&format!("case{case}.input_ids"))) {
+        let expected = |name: &str| reference.f32(&format!("case{case}.{name}"));
+        let speaker = speaker.map_or_else(|| expected("speaker_embedding"), <[f32]>::to_vec);
+        let encoded = encoder.encode(&reference.i64(&format!("case{case}.input_ids")), &speaker).unwrap();
+        let hidden = max_abs_difference(encoded.hidden.as_f32().unwrap(), &expected("encoder_hidden"));
+
+        decoder.begin(encoded).unwrap();
+        let (mut raw, mut stop) = (Vec::new(), Vec::new());
+        for step in 0..steps {
+            let made = decoder
+                .step(|layer, mask| {
+                    let from = (step * layers + layer) * units;
+                    mask.iter_mut().zip(&keep[from..]).for_each(|(unit, keep)| *unit = 2.0 * keep);
+                })
+                .unwrap();
+            raw.extend_from_slice(made.frames);
+            stop.extend(made.stop_logits.iter().map(|logit| 1.0 / (1.0 + (-logit).exp())));
+        }
+        let raw_mel = max_abs_difference(&raw, &expected("mel_before_postnet"));
+        let stop = max_abs_difference(&stop, &expected("stop_prob"));
+
+        let mut window = postnet.begin();
+        window.push(&raw);
+        let mel = postnet.refine(&mut window, true).unwrap();
+        let refined = max_abs_difference(&mel, &expected("mel_after_postnet"));
+        let samples = vocoder.push(&mut vocoder.begin(), &mel, true).unwrap();
+        let waveform = max_abs_difference(&samples, &expected("waveform"));
+        println!(
+            "{} {} case {case}: hidden {hidden:.1e} raw mel {raw_mel:.1e} mel {refined:.1e} stop {stop:.1e} waveform {waveform:.1e}",
+            voice.name, plan.precision
+        );
+        assert!(hidden <= bounds.encoder, "encoder hidden states are off by {hidden}");
+        assert!(raw_mel <= bounds.mel, "the mel before the postnet is off by {raw_mel}");
+        assert!(refined <= bounds.mel, "the mel after the postnet is off by {refined}");
+        assert!(stop <= bounds.stop, "stop probabilities are off by {stop}");
+        assert!(waveform <= bounds.waveform, "the waveform is off by {waveform}");
+    }
+}
+
+const F32: Bounds = Bounds { encoder: 1e-4, mel: 1e-3, stop: 1e-4, waveform: 1e-3 };
+
+#[test]
+fn the_tiny_speecht5_agrees_in_f32() {
+    let dir = root().join("../shared/reference/speecht5_tiny");
+    let Some(reference) = Reference::open(&dir.join("expected.safetensors")) else { return };
+    let voice = Voice::load(&dir, None).unwrap();
+    check(&voice, &plan(&voice, Precision::F32), &reference, None, &F32);
+}
+
+#[test]
+fn the_default_voice_agrees_in_f32() {
+    let dir: PathBuf = root().join("../shared/voice");
+    let Some(reference) = Reference::open(&dir.join("expected.safetensors")) else { return };
+    let voice = Voice::load(&dir, None).unwrap();
+    check(&voice, &plan(&voice, Precision::F32), &reference, Some(&[1.0; 32]), &F32);
+}
