@@ -141,6 +141,23 @@ fn a_stock_directory_loads() {
 }
 
 #[test]
+fn the_feature_extractor_of_a_stock_directory_is_its_mel() {
+    let extractor = |json: &str| Files::tiny().with("preprocessor_config.json", json);
+    let reference = include_str!("data/speecht5_tiny/preprocessor_config.json");
+    assert_eq!(extractor(reference).load().unwrap().mel, Files::tiny().load().unwrap().mel);
+    let narrow = extractor(r#"{"win_length": 50, "fmin": 20, "fmax": 8000}"#).load().unwrap().mel.unwrap();
+    assert_eq!((narrow.win_length, narrow.n_fft, narrow.fmin_hz, narrow.fmax_hz), (800, 1024, 20.0, 8000.0));
+    assert!(extractor(r#"{"hop_length": 10}"#).load().unwrap().mel.is_none());
+    for (json, fragment) in [
+        (r#"{"win_function": "hamming_window"}"#, "hamming_window"),
+        (r#"{"win_length": -1}"#, "-1"),
+        ("[", "EOF"),
+    ] {
+        extractor(json).refused("preprocessor_config.json", &[fragment]);
+    }
+}
+
+#[test]
 fn every_tensor_of_the_reference_but_counters_is_asked_for() {
     let voice = Files::tiny().load().unwrap();
     let mut asked: Vec<String> =
@@ -672,6 +689,7 @@ fn a_speaker_embedding_is_read_from_a_file() {
     }
 
     let two = Tensors::from(["x", "y"].map(|name| (name.into(), (Stored::F32, vec![16], floats.clone()))));
+    let whole_numbers = Tensors::from([("x".into(), (Stored::I32, vec![16], floats.clone()))]);
     for (file, bytes, fragment) in [
         ("a.npy", npy(1, &header(">f4", "(16,)"), &floats), "`>f4`"),
         ("a.npy", npy(1, &header("|O", "(16,)"), &floats), "`|O`"),
@@ -687,6 +705,7 @@ fn a_speaker_embedding_is_read_from_a_file() {
         ("a.npy", b"PK".to_vec(), "not a .npy file"),
         ("b.safetensors", tensor(vec![4, 4]), "[4, 4]"),
         ("b.safetensors", serialized(&two), "2 tensors"),
+        ("b.safetensors", serialized(&whole_numbers), "I32"),
         ("c.json", b"{\"x\": 1}".to_vec(), "array of numbers"),
         ("c.json", b"[1e300,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]".to_vec(), "index 0"),
     ] {

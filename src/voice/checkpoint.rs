@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::{SafeTensorError, SafeTensors};
 
-use super::config::Checked;
+use super::bounds::Checked;
 use super::names::{RUNNING_VAR, Required};
 use super::torch_zip::{self, Bytes};
 use crate::error::{Error, Result};
@@ -79,9 +79,16 @@ impl Checkpoint {
         Ok(Tensor { dtype: *dtype, shape, data })
     }
 
-    /// The values of `name` widened to f32, in row-major order.
+    /// The values of `name` widened to f32 (narrowed from f64), in row-major order.
+    ///
+    /// # Errors
+    /// `InvalidVoice` when there is no such tensor, or it is not of a floating dtype.
     pub fn f32(&self, name: &str) -> Result<Vec<f32>> {
         let tensor = self.tensor(name)?;
+        if !FLOATING.contains(&tensor.dtype) {
+            let found = tensor.dtype;
+            return Err(self.error(format!("tensor `{name}` is {found:?}: need one of {FLOATING:?}")));
+        }
         cast::to_f32(tensor.data, tensor.dtype)
     }
 
@@ -113,10 +120,6 @@ impl Checkpoint {
                 return Err(self.error(format!(
                     "tensor `{name}` has shape {found:?} where config.json asks for {shape:?}"
                 )));
-            }
-            if !FLOATING.contains(&entry.dtype) {
-                let found = entry.dtype;
-                return Err(self.error(format!("tensor `{name}` is {found:?}: need one of {FLOATING:?}")));
             }
             let values = self.f32(name)?;
             if let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {

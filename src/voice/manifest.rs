@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::config::{Checked, VocoderConfig};
+use super::bounds::{Checked, json};
+use super::config::VocoderConfig;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -129,6 +130,33 @@ impl Manifest {
     }
 }
 
+/// `preprocessor_config.json`; lengths are in milliseconds.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Extractor {
+    sampling_rate: u32,
+    hop_length: u32,
+    win_length: u32,
+    win_function: String,
+    fmin: f32,
+    fmax: f32,
+    mel_floor: f32,
+}
+
+impl Default for Extractor {
+    fn default() -> Self {
+        Self {
+            sampling_rate: 16_000,
+            hop_length: 16,
+            win_length: 64,
+            win_function: "hann_window".into(),
+            fmin: 80.0,
+            fmax: 7600.0,
+            mel_floor: 1e-10,
+        }
+    }
+}
+
 impl Decoder {
     pub(super) fn check(&self, reduction_factor: usize) -> Checked {
         let (threshold, frames) = (self.stop_threshold, self.max_frames_per_symbol);
@@ -145,23 +173,34 @@ impl Decoder {
 }
 
 impl Mel {
-    /// `SpeechT5FeatureExtractor` as it comes (`feature_extraction_speecht5.py`, 5.24), for the sizes that a
-    /// stock vocoder has.
-    pub fn speecht5() -> Self {
-        Self {
-            sample_rate_hz: 16_000,
-            n_fft: 1024,
-            hop_length: 256,
-            win_length: 1024,
+    /// The features of a `SpeechT5FeatureExtractor` (`feature_extraction_speecht5.py`, 5.24), given its
+    /// `preprocessor_config.json`; a field that is absent has the default.
+    pub(super) fn speecht5(preprocessor: &[u8]) -> Checked<Self> {
+        let Extractor { sampling_rate, hop_length, win_length, win_function, fmin, fmax, mel_floor } =
+            json(preprocessor)?;
+        if win_function != "hann_window" {
+            return Err(format!("win_function is `{win_function}`: only `hann_window` is supported"));
+        }
+        let samples = |field: &str, milliseconds: u32| {
+            usize::try_from(u64::from(milliseconds) * u64::from(sampling_rate) / 1000)
+                .map_err(|_| format!("{field} {milliseconds} is too long"))
+        };
+        let win_length = samples("win_length", win_length)?;
+        let n_fft = win_length.checked_next_power_of_two().ok_or("win_length is too long")?;
+        Ok(Self {
+            sample_rate_hz: sampling_rate,
+            n_fft,
+            hop_length: samples("hop_length", hop_length)?,
+            win_length,
             window: Window::Hann,
-            fmin_hz: 80.0,
-            fmax_hz: 7600.0,
+            fmin_hz: fmin,
+            fmax_hz: fmax,
             log: LogBase::Log10,
-            floor: 1e-10,
+            floor: mel_floor,
             padding: MelPadding::Center,
             shift: 0.0,
             scale: 1.0,
-        }
+        })
     }
 
     pub(super) fn check(&self, vocoder: &VocoderConfig) -> Checked {

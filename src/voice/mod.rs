@@ -3,6 +3,8 @@
 //! A voice is a Hugging Face SpeechT5 directory (`models/README.md`). What is here has been held against its
 //! own `config.json`: no stage checks a name, shape or size again. Never runs anything that a file holds.
 
+mod allow_list;
+mod bounds;
 pub mod checkpoint;
 pub mod config;
 mod embedded;
@@ -13,14 +15,16 @@ mod source;
 mod speaker;
 mod symbols;
 mod torch_zip;
+mod vocoder_config;
+mod weights;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use checkpoint::Checkpoint;
-use config::{AcousticConfig, Checked, VocoderConfig};
-use manifest::{FrontendKind, Manifest, Mel, SpeakerEntry};
-use source::{CHECKPOINT_BYTES, SMALL_FILE_BYTES, Source};
+use config::{AcousticConfig, VocoderConfig};
+use manifest::{Manifest, Mel};
+use source::{SMALL_FILE_BYTES, Source};
 
 use crate::error::{Error, Result};
 
@@ -108,27 +112,23 @@ impl Voice {
                 config.max_text_positions
             )));
         }
-        let symbols = load_symbols(source, &manifest, &config)?;
-        let speakers = load_speakers(source, &manifest, &config)?;
+        let symbols = symbols::load(source, &manifest, &config)?;
+        let speakers = speaker::load(source, &manifest, &config)?;
         let default_speaker = manifest.speaker.default;
         if let Some(name) = default_speaker.as_ref().filter(|name| !speakers.contains_key(*name)) {
             return Err(refuse(format!("the default speaker `{name}` is not among [speakers]")));
         }
 
-        let (vocoder_config, vocoder) = load_vocoder(vocoder.0, vocoder.1, &config)?;
+        let (vocoder_config, vocoder) = weights::load_vocoder(vocoder.0, vocoder.1, &config)?;
         let mel = match (manifest.mel, &symbols) {
-            (None, SymbolTable::Characters(_)) => {
-                Some(Mel::speecht5()).filter(|mel| mel.check(&vocoder_config).is_ok())
-            }
+            (None, SymbolTable::Characters(_)) => stock_mel(source, &vocoder_config)?,
             (mel, _) => mel,
         };
         if let Some(mel) = &mel {
             mel.check(&vocoder_config).map_err(|reason| refuse(format!("[mel]: {reason}")))?;
         }
 
-        let acoustic = load_checkpoint(source, "")?
-            .ok_or_else(|| Error::voice(source.path(""), missing_weights(source, "")))?;
-        acoustic.check(&names::acoustic(&config))?;
+        let acoustic = weights::load_acoustic(source, &config)?;
         Ok(Self {
             name: manifest.voice.name.unwrap_or(name),
             language: manifest.voice.language.unwrap_or_else(|| "en".into()),
@@ -179,13 +179,10 @@ impl Voice {
     pub fn speaker(&self, requested: Option<&str>) -> Result<Vec<f32>> {
         let path = requested.filter(|text| !self.speakers.contains_key(*text) && speaker::is_file_name(text));
         let Some(path) = path.map(Path::new) else { return self.named_speaker(requested) };
-        let refuse =
-            |reason: String| Error::InvalidRequest(format!("speaker file {}: {reason}", path.display()));
-        let bytes = source::read_file(path, speaker::MAX_SPEAKER_FILE_BYTES)
-            .map_err(|error| Error::InvalidRequest(format!("speaker file {error}")))?
-            .ok_or_else(|| refuse("no such file".into()))?;
-        self.speaker_values(speaker::parse(path, bytes).map_err(refuse)?)
-            .map_err(|error| refuse(error.to_string()))
+        let values = speaker::load_file(path)?;
+        speaker::check(&values, self.config.speaker_embedding_dim)
+            .map_err(|reason| Error::InvalidRequest(format!("speaker file {}: {reason}", path.display())))?;
+        Ok(values)
     }
 
     /// An embedding that the caller brings, held against the voice.
@@ -207,131 +204,10 @@ impl Voice {
     }
 }
 
-fn load_symbols(source: Source, manifest: &Manifest, config: &AcousticConfig) -> Result<SymbolTable> {
-    const CHARACTERS: &str = "spm_char.model";
-    const IPA: &str = "symbols.json";
-    let characters = source.read(CHARACTERS, SMALL_FILE_BYTES)?;
-    let frontend = match (manifest.text.frontend, &characters) {
-        (Some(frontend), _) => frontend,
-        (None, _) if manifest.text.symbols.is_some() => FrontendKind::Ipa,
-        (None, Some(_)) => FrontendKind::Characters,
-        (None, None) => FrontendKind::Ipa,
-    };
-    match frontend {
-        FrontendKind::Characters => {
-            let bytes = match characters {
-                Some(bytes) => bytes,
-                None => return Err(Error::voice(source.path(""), format!("`{CHARACTERS}` is missing"))),
-            };
-            // A SentencePiece model begins with its first piece, field 1 of the protobuf message.
-            if bytes.first() != Some(&0x0a) {
-                return Err(Error::voice(source.path(CHARACTERS), "not a SentencePiece model"));
-            }
-            Ok(SymbolTable::Characters(bytes.into_owned()))
-        }
-        FrontendKind::Ipa => {
-            let file = inside(source, manifest.text.symbols.as_deref().unwrap_or(IPA))?;
-            let Some(bytes) = source.read(file, SMALL_FILE_BYTES)? else {
-                return Err(Error::voice(
-                    source.path(""),
-                    format!("neither `{CHARACTERS}` nor `{file}`: the voice cannot spell"),
-                ));
-            };
-            let table =
-                symbols::parse(&bytes, config).map_err(|reason| Error::voice(source.path(file), reason))?;
-            Ok(SymbolTable::Ipa(table))
-        }
-    }
-}
-
-fn load_speakers(
-    source: Source,
-    manifest: &Manifest,
-    config: &AcousticConfig,
-) -> Result<BTreeMap<String, Vec<f32>>> {
-    let load = |entry: &SpeakerEntry| -> Result<(PathBuf, Checked<Vec<f32>>)> {
-        Ok(match entry {
-            SpeakerEntry::Values(values) => (source.path("voice.toml"), Ok(values.clone())),
-            SpeakerEntry::File(file) => {
-                let bytes = source.require(inside(source, file)?, speaker::MAX_SPEAKER_FILE_BYTES)?;
-                let path = source.path(file);
-                let values = speaker::parse(&path, bytes.into_owned());
-                (path, values)
-            }
-        })
-    };
-    let mut speakers = BTreeMap::new();
-    for (name, entry) in &manifest.speakers {
-        let (path, values) = load(entry)?;
-        let values = values
-            .and_then(|values| speaker::check(&values, config.speaker_embedding_dim).map(|()| values))
-            .map_err(|reason| Error::voice(path, format!("speaker `{name}`: {reason}")))?;
-        speakers.insert(name.clone(), values);
-    }
-    Ok(speakers)
-}
-
-/// A path that `voice.toml` gives, once it is sure to stay in the voice.
-fn inside<'a>(source: Source, file: &'a str) -> Result<&'a str> {
-    if source::stays_inside(file) {
-        return Ok(file);
-    }
-    Err(Error::voice(source.path("voice.toml"), format!("`{file}` is not a path inside the voice")))
-}
-
-fn load_vocoder(
-    source: Source,
-    folder: &str,
-    acoustic: &AcousticConfig,
-) -> Result<(VocoderConfig, Checkpoint)> {
-    let config_file = format!("{folder}config.json");
-    let advice = "put a vocoder's config.json and weights (for a stock voice those of \
-                  microsoft/speecht5_hifigan) into `vocoder/`, or name their directory with `--vocoder`";
-    let Some(bytes) = source.read(&config_file, SMALL_FILE_BYTES)? else {
-        return Err(Error::voice(source.path(""), format!("`{config_file}` is missing: {advice}")));
-    };
-    let refuse = |reason: String| Error::voice(source.path(&config_file), reason);
-    let config = VocoderConfig::parse(&bytes).map_err(refuse)?;
-    let (found, expected) = (config.model_in_dim(), acoustic.num_mel_bins);
-    if found != expected {
-        return Err(refuse(format!("model_in_dim {found} is not the voice's num_mel_bins {expected}")));
-    }
-    let mut checkpoint = load_checkpoint(source, folder)?.ok_or_else(|| {
-        Error::voice(source.path(folder), format!("{}: {advice}", missing_weights(source, folder)))
-    })?;
-    let required = names::vocoder(&config);
-    checkpoint.fold_weight_norm(&required)?;
-    checkpoint.check(&required)?;
-    if matches!(&config, VocoderConfig::HifiGan(config) if config.normalize_before)
-        && let Some(index) = checkpoint.f32(names::HIFIGAN_SCALE)?.iter().position(|scale| *scale == 0.0)
-    {
-        return Err(Error::voice(
-            source.path(folder),
-            format!("`scale` is 0 at index {index}: mels are divided by it"),
-        ));
-    }
-    Ok((config, checkpoint))
-}
-
-const WEIGHTS: [&str; 2] = ["model.safetensors", "pytorch_model.bin"];
-
-fn load_checkpoint(source: Source, folder: &str) -> Result<Option<Checkpoint>> {
-    for name in WEIGHTS {
-        let file = format!("{folder}{name}");
-        if let Some(bytes) = source.read(&file, CHECKPOINT_BYTES)? {
-            return Checkpoint::parse(&source.path(&file), bytes).map(Some);
-        }
-    }
-    Ok(None)
-}
-
-fn missing_weights(source: Source, folder: &str) -> String {
-    let sharded = WEIGHTS
-        .map(|name| format!("{folder}{name}.index.json"))
-        .into_iter()
-        .find(|index| source.read(index, SMALL_FILE_BYTES).is_ok_and(|bytes| bytes.is_some()));
-    match sharded {
-        Some(index) => format!("the checkpoint is split (`{index}`): save it as one `{}`", WEIGHTS[0]),
-        None => format!("neither `{}` nor `{}`", WEIGHTS[0], WEIGHTS[1]),
-    }
+/// What a stock directory says of its mel; nothing, where that is not what its vocoder takes.
+fn stock_mel(source: Source, vocoder: &VocoderConfig) -> Result<Option<Mel>> {
+    const FILE: &str = "preprocessor_config.json";
+    let bytes = source.read(FILE, SMALL_FILE_BYTES)?.unwrap_or(b"{}".into());
+    let mel = Mel::speecht5(&bytes).map_err(|reason| Error::voice(source.path(FILE), reason))?;
+    Ok(Some(mel).filter(|mel| mel.check(vocoder).is_ok()))
 }

@@ -9,7 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::config::Checked;
+use super::allow_list::{Global, opcode, opcode_name};
+use super::bounds::Checked;
 use crate::precision::Dtype;
 
 /// SpeechT5's own has about 60 kB. A hostile one can grow to some fifty times its length in memory.
@@ -48,36 +49,6 @@ pub fn state_dict(pickle: &[u8]) -> Checked<BTreeMap<String, Placed>> {
     machine.named_tensors(root)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Global {
-    OrderedDict,
-    RebuildTensor,
-    RebuildParameter,
-    StorageType(Dtype),
-}
-
-impl Global {
-    fn find(module: &str, name: &str) -> Checked<Self> {
-        let storage = |dtype| Ok(Self::StorageType(dtype));
-        match (module, name) {
-            ("collections", "OrderedDict") => Ok(Self::OrderedDict),
-            ("torch._utils", "_rebuild_tensor_v2") => Ok(Self::RebuildTensor),
-            ("torch._utils", "_rebuild_parameter") => Ok(Self::RebuildParameter),
-            ("torch", "DoubleStorage") => storage(Dtype::F64),
-            ("torch", "FloatStorage") => storage(Dtype::F32),
-            ("torch", "HalfStorage") => storage(Dtype::F16),
-            ("torch", "BFloat16Storage") => storage(Dtype::BF16),
-            ("torch", "LongStorage") => storage(Dtype::I64),
-            ("torch", "IntStorage") => storage(Dtype::I32),
-            ("torch", "ShortStorage") => storage(Dtype::I16),
-            ("torch", "CharStorage") => storage(Dtype::I8),
-            ("torch", "ByteStorage") => storage(Dtype::U8),
-            ("torch", "BoolStorage") => storage(Dtype::Bool),
-            _ => Err(format!("the pickle asks for `{module}.{name}`, which holds no weights: refused")),
-        }
-    }
-}
-
 /// Handles index the tables of [`Machine`].
 #[derive(Debug, Clone, Copy)]
 enum Value<'a> {
@@ -110,107 +81,107 @@ impl<'a> Machine<'a> {
     fn run(&mut self) -> Checked<Value<'a>> {
         loop {
             let start = self.at;
-            let [opcode] = self.bytes()?;
-            match opcode {
-                b'.' => return self.pop(),
-                _ => self.step(opcode).map_err(|reason| format!("{reason} (at byte {start} of data.pkl)"))?,
+            let [code] = self.bytes()?;
+            match code {
+                opcode::STOP => return self.pop(),
+                _ => self.step(code).map_err(|reason| format!("{reason} (at byte {start} of data.pkl)"))?,
             }
         }
     }
 
-    fn step(&mut self, opcode: u8) -> Checked {
-        match opcode {
-            0x80 => match self.bytes()? {
+    fn step(&mut self, code: u8) -> Checked {
+        match code {
+            opcode::PROTO => match self.bytes()? {
                 [2..=5] => {}
                 [version] => return Err(format!("pickle protocol {version} is not 2 to 5")),
             },
-            0x95 => drop(self.bytes::<8>()?),
-            b'(' => self.marks.push(self.stack.len()),
-            b'N' => self.stack.push(Value::None),
-            0x88 | 0x89 => self.stack.push(Value::Bool),
-            b'K' => {
+            opcode::FRAME => drop(self.bytes::<8>()?),
+            opcode::MARK => self.marks.push(self.stack.len()),
+            opcode::NONE => self.stack.push(Value::None),
+            opcode::NEWTRUE | opcode::NEWFALSE => self.stack.push(Value::Bool),
+            opcode::BININT1 => {
                 let [byte] = self.bytes()?;
                 self.stack.push(Value::Int(byte.into()));
             }
-            b'M' => {
+            opcode::BININT2 => {
                 let bytes = self.bytes()?;
                 self.stack.push(Value::Int(u16::from_le_bytes(bytes).into()));
             }
-            b'J' => {
+            opcode::BININT => {
                 let bytes = self.bytes()?;
                 self.stack.push(Value::Int(i32::from_le_bytes(bytes).into()));
             }
-            0x8a => self.long()?,
-            0x8c => {
+            opcode::LONG1 => self.long()?,
+            opcode::SHORT_BINUNICODE => {
                 let [length] = self.bytes()?;
                 self.text(length.into())?;
             }
-            b'X' => {
+            opcode::BINUNICODE => {
                 let length = u32::from_le_bytes(self.bytes()?);
                 self.text(usize::try_from(length).unwrap_or(usize::MAX))?;
             }
-            b')' => self.push_tuple(Vec::new()),
-            0x85..=0x87 => {
+            opcode::EMPTY_TUPLE => self.push_tuple(Vec::new()),
+            opcode::TUPLE1..=opcode::TUPLE3 => {
                 let mut items = Vec::new();
-                for _ in 0x85..=opcode {
+                for _ in opcode::TUPLE1..=code {
                     items.push(self.pop()?);
                 }
                 items.reverse();
                 self.push_tuple(items);
             }
-            b't' => {
+            opcode::TUPLE => {
                 let items = self.pop_to_mark()?;
                 self.push_tuple(items);
             }
-            b'}' => {
+            opcode::EMPTY_DICT => {
                 let dict = Value::Dict(self.new_dict());
                 self.stack.push(dict);
             }
-            b's' => {
+            opcode::SETITEM => {
                 let (value, key) = (self.pop()?, self.pop()?);
                 self.insert(&[key, value])?;
             }
-            b'u' => {
+            opcode::SETITEMS => {
                 let items = self.pop_to_mark()?;
                 self.insert(&items)?;
             }
-            b'q' => {
+            opcode::BINPUT => {
                 let [index] = self.bytes()?;
                 self.memoize(index.into())?;
             }
-            b'r' => {
+            opcode::LONG_BINPUT => {
                 let index = u32::from_le_bytes(self.bytes()?);
                 self.memoize(index)?;
             }
-            0x94 => {
+            opcode::MEMOIZE => {
                 let index = u32::try_from(self.memo.len()).map_err(|_| "the memo overflows".to_string())?;
                 self.memoize(index)?;
             }
-            b'h' => {
+            opcode::BINGET => {
                 let [index] = self.bytes()?;
                 self.recall(index.into())?;
             }
-            b'j' => {
+            opcode::LONG_BINGET => {
                 let index = u32::from_le_bytes(self.bytes()?);
                 self.recall(index)?;
             }
-            b'c' => {
+            opcode::GLOBAL => {
                 let (module, name) = (self.line()?, self.line()?);
                 self.stack.push(Value::Global(Global::find(module, name)?));
             }
-            0x93 => {
+            opcode::STACK_GLOBAL => {
                 let (Value::Text(name), Value::Text(module)) = (self.pop()?, self.pop()?) else {
                     return Err("STACK_GLOBAL without two names".into());
                 };
                 self.stack.push(Value::Global(Global::find(module, name)?));
             }
-            b'Q' => self.persistent_id()?,
-            b'R' => self.reduce()?,
-            b'b' => self.build()?,
+            opcode::BINPERSID => self.persistent_id()?,
+            opcode::REDUCE => self.reduce()?,
+            opcode::BUILD => self.build()?,
             _ => {
                 return Err(format!(
                     "the pickle uses {}, which weights do not need: refused",
-                    mnemonic(opcode)
+                    opcode_name(code)
                 ));
             }
         }
@@ -406,49 +377,4 @@ impl<'a> Machine<'a> {
         }
         Ok(tensors)
     }
-}
-
-/// The names of `pickletools` for what is refused.
-fn mnemonic(opcode: u8) -> String {
-    let name = match opcode {
-        b'i' => "INST",
-        b'o' => "OBJ",
-        0x81 => "NEWOBJ",
-        0x92 => "NEWOBJ_EX",
-        0x82 => "EXT1",
-        0x83 => "EXT2",
-        0x84 => "EXT4",
-        b'P' => "PERSID",
-        b'0' => "POP",
-        b'1' => "POP_MARK",
-        b'2' => "DUP",
-        b'p' => "PUT",
-        b'g' => "GET",
-        b']' => "EMPTY_LIST",
-        b'l' => "LIST",
-        b'a' => "APPEND",
-        b'e' => "APPENDS",
-        b'd' => "DICT",
-        b'I' => "INT",
-        b'L' => "LONG",
-        b'F' => "FLOAT",
-        b'G' => "BINFLOAT",
-        b'S' => "STRING",
-        b'T' => "BINSTRING",
-        b'U' => "SHORT_BINSTRING",
-        b'V' => "UNICODE",
-        b'B' => "BINBYTES",
-        b'C' => "SHORT_BINBYTES",
-        0x8b => "LONG4",
-        0x8d => "BINUNICODE8",
-        0x8e => "BINBYTES8",
-        0x8f => "EMPTY_SET",
-        0x90 => "ADDITEMS",
-        0x91 => "FROZENSET",
-        0x96 => "BYTEARRAY8",
-        0x97 => "NEXT_BUFFER",
-        0x98 => "READONLY_BUFFER",
-        _ => return format!("the unknown opcode 0x{opcode:02x}"),
-    };
-    format!("the opcode {name}")
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Files small enough to be read by eye, or a tokenizer.
 pub const SMALL_FILE_BYTES: u64 = 64 << 20;
 /// A checkpoint. The stock model is 0.6 GB.
-pub const CHECKPOINT_BYTES: u64 = 16 << 30;
+pub const CHECKPOINT_BYTES: u64 = 4 << 30;
 
 /// Where the files of a voice lie.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +44,16 @@ impl Source<'_> {
         }
     }
 
+    /// A path that `voice.toml` gives, once it is sure to stay in the voice. Links are followed when it is
+    /// read: the Hugging Face cache is made of them.
+    pub fn inside<'p>(&self, file: &'p str) -> Result<&'p str> {
+        let plain = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+        if plain && !file.is_empty() && !file.contains(['\\', '\0']) {
+            return Ok(file);
+        }
+        Err(Error::voice(self.path("voice.toml"), format!("`{file}` is not a path inside the voice")))
+    }
+
     /// The bytes of `relative`, which the voice must have.
     pub fn require(&self, relative: &str, limit_bytes: u64) -> Result<Cow<'static, [u8]>> {
         self.read(relative, limit_bytes)?
@@ -70,6 +80,9 @@ pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
+    // One byte more than expected, so that the end is seen without growing.
+    let room = usize::try_from(facts.len()).unwrap_or(usize::MAX).saturating_add(1);
+    bytes.try_reserve_exact(room).map_err(|_| Error::io(path, ErrorKind::OutOfMemory.into()))?;
     File::open(path)
         .and_then(|file| file.take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(|error| Error::io(path, error))?;
@@ -77,12 +90,4 @@ pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
         return Err(too_large());
     }
     Ok(Some(bytes))
-}
-
-/// Whether `relative` names a file below the directory it is joined to. Links are followed when it is read:
-/// the Hugging Face cache is made of them.
-pub fn stays_inside(relative: &str) -> bool {
-    !relative.is_empty()
-        && !relative.contains(['\\', '\0'])
-        && Path::new(relative).components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -3,38 +3,91 @@
 //! Never normalises: the model's prenet does.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::bounds::Checked;
 use super::checkpoint::Checkpoint;
-use super::config::Checked;
+use super::config::AcousticConfig;
+use super::manifest::{Manifest, SpeakerEntry};
+use super::source::{Source, read_file};
+use crate::error::{Error, Result};
 use crate::precision::{Dtype, cast};
 
 /// An x-vector has 2 kB.
-pub const MAX_SPEAKER_FILE_BYTES: u64 = 1 << 20;
+const MAX_SPEAKER_FILE_BYTES: u64 = 1 << 20;
+
+/// The embeddings of `[speakers]`, each held against the voice.
+pub fn load(
+    source: Source,
+    manifest: &Manifest,
+    config: &AcousticConfig,
+) -> Result<BTreeMap<String, Vec<f32>>> {
+    let load = |entry: &SpeakerEntry| -> Result<(PathBuf, Checked<Vec<f32>>)> {
+        Ok(match entry {
+            SpeakerEntry::Values(values) => (source.path("voice.toml"), Ok(values.clone())),
+            SpeakerEntry::File(file) => {
+                let bytes = source.require(source.inside(file)?, MAX_SPEAKER_FILE_BYTES)?;
+                let path = source.path(file);
+                let values = parse(&path, bytes.into_owned());
+                (path, values)
+            }
+        })
+    };
+    let mut speakers = BTreeMap::new();
+    for (name, entry) in &manifest.speakers {
+        let (path, values) = load(entry)?;
+        let values = values
+            .and_then(|values| check(&values, config.speaker_embedding_dim).map(|()| values))
+            .map_err(|reason| Error::voice(path, format!("speaker `{name}`: {reason}")))?;
+        speakers.insert(name.clone(), values);
+    }
+    Ok(speakers)
+}
 
 /// Whether `text` names a kind of file that can hold an embedding.
 pub fn is_file_name(text: &str) -> bool {
     [".npy", ".safetensors", ".json"].iter().any(|ending| text.ends_with(ending))
 }
 
+/// Reads the file that a user names.
+///
+/// # Errors
+/// `InvalidRequest` for a file that is missing or holds no vector; `Io` when the disk refuses.
+pub fn load_file(path: &Path) -> Result<Vec<f32>> {
+    let refuse = |reason: String| Error::InvalidRequest(format!("speaker file {}: {reason}", path.display()));
+    let bytes = match read_file(path, MAX_SPEAKER_FILE_BYTES) {
+        Err(Error::InvalidVoice { reason, .. }) => return Err(refuse(reason)),
+        other => other?.ok_or_else(|| refuse("no such file".into()))?,
+    };
+    parse(path, bytes).map_err(refuse)
+}
+
 /// Reads a vector, or a matrix of one row; `path` tells the format.
-pub fn parse(path: &Path, bytes: Vec<u8>) -> Checked<Vec<f32>> {
+fn parse(path: &Path, bytes: Vec<u8>) -> Checked<Vec<f32>> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("npy") => npy(&bytes),
         Some("json") => json(&bytes),
         Some("safetensors") => {
-            let file = Checkpoint::parse(path, Cow::Owned(bytes)).map_err(|error| error.to_string())?;
+            let file = Checkpoint::parse(path, Cow::Owned(bytes)).map_err(reason)?;
             let names: Vec<&str> = file.names().collect();
             let [name] = names.as_slice() else {
                 return Err(format!("holds {} tensors, need one", names.len()));
             };
-            let tensor = file.tensor(name).map_err(|error| error.to_string())?;
-            vector(tensor.shape)?;
-            file.f32(name).map_err(|error| error.to_string())
+            vector(file.tensor(name).map_err(reason)?.shape)?;
+            file.f32(name).map_err(reason)
         }
         _ => Err("not a .npy, .safetensors or .json file".into()),
+    }
+}
+
+/// The sentence without the path, which the caller adds.
+fn reason(error: Error) -> String {
+    match error {
+        Error::InvalidVoice { reason, .. } => reason,
+        other => other.to_string(),
     }
 }
 
@@ -110,7 +163,7 @@ fn npy(bytes: &[u8]) -> Checked<Vec<f32>> {
     if count.checked_mul(dtype.size_bytes()) != Some(data.len()) {
         return Err(format!("a .npy array of {count} {dtype:?} with {} bytes", data.len()));
     }
-    cast::to_f32(data, dtype).map_err(|error| error.to_string())
+    cast::to_f32(data, dtype).map_err(reason)
 }
 
 fn value_of<'a>(header: &'a str, key: &str, end: char) -> Checked<&'a str> {

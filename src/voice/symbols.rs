@@ -1,4 +1,4 @@
-//! `symbols.json` in, the symbol table of an `ipa` voice out.
+//! `symbols.json` or `spm_char.model` in, how a voice spells out.
 //!
 //! Never says how text becomes symbols.
 
@@ -7,14 +7,56 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::config::{AcousticConfig, Checked};
+use super::SymbolTable;
+use super::bounds::Checked;
+use super::config::AcousticConfig;
+use super::manifest::{FrontendKind, Manifest};
+use super::source::{SMALL_FILE_BYTES, Source};
+use crate::error::{Error, Result};
 
 /// Marks the start and the end of a sentence.
-pub const START: char = '^';
-pub const END: char = '$';
+const START: char = '^';
+const END: char = '$';
+
+/// The table that the voice's files, and `voice.toml` before them, ask for.
+pub fn load(source: Source, manifest: &Manifest, config: &AcousticConfig) -> Result<SymbolTable> {
+    const CHARACTERS: &str = "spm_char.model";
+    const IPA: &str = "symbols.json";
+    let characters = source.read(CHARACTERS, SMALL_FILE_BYTES)?;
+    let frontend = match (manifest.text.frontend, &characters) {
+        (Some(frontend), _) => frontend,
+        (None, _) if manifest.text.symbols.is_some() => FrontendKind::Ipa,
+        (None, Some(_)) => FrontendKind::Characters,
+        (None, None) => FrontendKind::Ipa,
+    };
+    match frontend {
+        FrontendKind::Characters => {
+            let bytes = match characters {
+                Some(bytes) => bytes,
+                None => return Err(Error::voice(source.path(""), format!("`{CHARACTERS}` is missing"))),
+            };
+            // A SentencePiece model begins with its first piece, field 1 of the protobuf message.
+            if bytes.first() != Some(&0x0a) {
+                return Err(Error::voice(source.path(CHARACTERS), "not a SentencePiece model"));
+            }
+            Ok(SymbolTable::Characters(bytes.into_owned()))
+        }
+        FrontendKind::Ipa => {
+            let file = source.inside(manifest.text.symbols.as_deref().unwrap_or(IPA))?;
+            let Some(bytes) = source.read(file, SMALL_FILE_BYTES)? else {
+                return Err(Error::voice(
+                    source.path(""),
+                    format!("neither `{CHARACTERS}` nor `{file}`: the voice cannot spell"),
+                ));
+            };
+            let table = parse(&bytes, config).map_err(|reason| Error::voice(source.path(file), reason))?;
+            Ok(SymbolTable::Ipa(table))
+        }
+    }
+}
 
 /// Reads `{"a": 12, …}`: every key is one character, every id is in the vocabulary and occurs once.
-pub fn parse(bytes: &[u8], config: &AcousticConfig) -> Checked<BTreeMap<char, i64>> {
+fn parse(bytes: &[u8], config: &AcousticConfig) -> Checked<BTreeMap<char, i64>> {
     let Pairs(pairs) = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let (mut table, mut ids) = (BTreeMap::new(), BTreeSet::new());
     for (key, id) in pairs {
@@ -48,7 +90,7 @@ pub fn parse(bytes: &[u8], config: &AcousticConfig) -> Checked<BTreeMap<char, i6
 struct Pairs(Vec<(String, i64)>);
 
 impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
             type Value = Pairs;
@@ -57,7 +99,7 @@ impl<'de> Deserialize<'de> for Pairs {
                 f.write_str("an object of character to id")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);

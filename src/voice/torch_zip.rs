@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use zip::{CompressionMethod, ZipArchive};
 
-use super::config::Checked;
+use super::bounds::Checked;
 use super::pickle::{self, Placed};
 use crate::precision::Dtype;
 
