@@ -1,5 +1,6 @@
 //! The command line in, an exit status out.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -27,9 +28,17 @@ fn main() -> ExitCode {
 }
 
 fn start_log(filter: &str) -> Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|e| Error::InvalidRequest(format!("log filter `{filter}` is not understood: {e}")))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let refuse = |e| Error::InvalidRequest(format!("log filter `{filter}` is not understood: {e}"));
+    // The binding repeats what we log ourselves; naming it in the filter brings it back.
+    let filter = EnvFilter::try_new(format!("ort=error,{filter}")).map_err(refuse)?;
+    let ansi = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .with_target(false)
+        .without_time()
+        .init();
     Ok(())
 }
 
