@@ -10,6 +10,9 @@ use unicode_normalization::UnicodeNormalization;
 /// Stands for one `[[...]]` of the text, in order.
 pub const PHONEMES: char = '\u{e000}';
 
+/// A link's target is looked for this far, so that a flood of `](` stays linear.
+const MAX_LINK_CHARACTERS: usize = 512;
+
 /// Text without typography, and the phonemes that were written inline.
 #[derive(Debug, Default)]
 pub struct Cleaned {
@@ -22,9 +25,10 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
-    while inline_phonemes {
-        let Some((before, after)) = rest.split_once("[[") else { break };
-        let Some((ipa, after)) = after.split_once("]]") else { break };
+    while inline_phonemes
+        && let Some((before, after)) = rest.split_once("[[")
+        && let Some((ipa, after)) = after.split_once("]]")
+    {
         plain_characters(before, &mut plain);
         if ipa.chars().any(char::is_alphabetic) {
             plain.extend([' ', PHONEMES]);
@@ -34,9 +38,11 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
     }
     plain_characters(rest, &mut plain);
     let folded: String = plain.nfkc().collect();
-    for line in folded.split('\n') {
+    for (number, line) in folded.split('\n').enumerate() {
+        if number > 0 {
+            cleaned.text.push('\n');
+        }
         strip_links(strip_line_markup(line), &mut cleaned.text);
-        cleaned.text.push('\n');
     }
     cleaned
 }
@@ -129,8 +135,11 @@ fn strip_links(line: &str, out: &mut String) {
         let (label, target) =
             (rest.get(..middle).unwrap_or_default(), rest.get(middle + 2..).unwrap_or_default());
         let open = label.rfind('[');
-        let close =
-            target.find([')', ' ']).filter(|&at| target.get(at..).is_some_and(|t| t.starts_with(')')));
+        let close = target
+            .char_indices()
+            .take(MAX_LINK_CHARACTERS)
+            .find(|(_, c)| matches!(c, ')' | ' '))
+            .and_then(|(at, c)| (c == ')').then_some(at));
         match (open, close) {
             (Some(open), Some(close)) => {
                 let before = label.get(..open).unwrap_or_default();

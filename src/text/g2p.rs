@@ -7,9 +7,10 @@
 //! Never sees punctuation, digits or raw text, and never fails on a word.
 
 use misaki_rs::lexicon::PhonemeEntry;
-use misaki_rs::{Language, Lexicon};
+use misaki_rs::{Language, Lexicon, data};
 
 use super::espeak;
+use super::function_words::{function_word, joined, link};
 use super::letters;
 
 /// Longer words are read in pieces of this many letters.
@@ -55,13 +56,20 @@ pub enum Source {
 }
 
 impl G2p {
-    /// Parses the lexicons that `misaki-rs` embeds.
+    /// Parses the lexicons that `misaki-rs` embeds, both at once: about 55 ms.
     pub fn load() -> Self {
-        Self { lexicon: Lexicon::new(Language::EnglishUS) }
+        let (golds, silvers) = std::thread::scope(|scope| {
+            let other = std::thread::Builder::new().spawn_scoped(scope, data::load_us_silver);
+            let golds = data::load_us_gold();
+            let silvers = other.ok().and_then(|thread| thread.join().ok());
+            (golds, silvers.unwrap_or_else(data::load_us_silver))
+        });
+        Self { lexicon: Lexicon { lang: Language::EnglishUS, cap_stresses: (0.5, 2.0), golds, silvers } }
     }
 
     /// The phonemes of each of the `words` of one sentence: letters with inner apostrophes and
-    /// hyphens. `closed[i]` says that a mark follows word `i`.
+    /// hyphens. `closed[i]` says that a mark follows word `i`. A word that runs together with the one
+    /// before it is empty.
     pub fn sentence(&self, words: &[&str], closed: &[bool]) -> Vec<String> {
         let mut spoken: Vec<String> = Vec::with_capacity(words.len());
         for (i, word) in words.iter().enumerate() {
@@ -70,10 +78,18 @@ impl G2p {
             let ends = closed.get(i).copied().unwrap_or(true) || i + 1 == words.len();
             spoken.push(self.word(word, previous.as_deref(), ends).0);
         }
-        for i in 0..spoken.len().saturating_sub(1) {
-            let follows = spoken.get(i + 1).filter(|_| !closed.get(i).copied().unwrap_or(true)).cloned();
-            if let (Some(next), Some(this), Some(word)) = (follows, spoken.get_mut(i), words.get(i)) {
-                espeak::link(this, word, &next);
+        let open = |i: usize| !closed.get(i).copied().unwrap_or(true);
+        for i in (0..words.len().saturating_sub(1)).rev().filter(|&i| open(i)) {
+            let (Some(&word), Some(&next_word)) = (words.get(i), words.get(i + 1)) else { continue };
+            let next = spoken.get(i + 1).cloned().unwrap_or_default();
+            let pair = if open(i + 1) { joined(word, next_word, &next) } else { None };
+            match (pair, spoken.get_mut(i..)) {
+                (Some(pair), Some([this, next, ..])) => {
+                    *this = pair;
+                    next.clear();
+                }
+                (None, Some([this, ..])) => link(this, word, &next),
+                _ => {}
             }
         }
         spoken
@@ -82,8 +98,8 @@ impl G2p {
     /// The phonemes of one word and where they came from.
     pub fn word(&self, word: &str, previous: Option<&str>, ends_clause: bool) -> (String, Source) {
         let lower = word.to_lowercase();
-        let capitals = word.chars().count() > 1 && word.chars().all(|c| c.is_uppercase());
-        if let Some(ipa) = espeak::function_word(&lower, ends_clause).filter(|_| word != "US") {
+        let capitals = word.chars().count() > 1 && is_capitals(word);
+        if let Some(ipa) = function_word(&lower, ends_clause).filter(|_| word != "US") {
             return (ipa.to_string(), Source::Function);
         }
         if word.chars().count() == 1 || (capitals && self.is_acronym(word, &lower)) {
@@ -91,6 +107,9 @@ impl G2p {
             if !ipa.is_empty() {
                 return (ipa, Source::Letters);
             }
+        }
+        if let Some(acronym) = word.strip_suffix('s').filter(|head| head.len() > 1 && is_capitals(head)) {
+            return (letters::spell(acronym) + "z", Source::Letters);
         }
         let tag = tag_after(previous);
         if let Some((raw, source)) = self.find(word, &lower, tag) {
@@ -106,16 +125,20 @@ impl G2p {
         }
         let plain: Vec<char> = lower.chars().collect();
         let ipa: String = plain.chunks(MAX_WORD_LETTERS).map(letters::by_rule).collect();
-        (ipa, Source::Rules)
+        // What has no sound at all stays as it is, for the symbol table to report.
+        (if ipa.is_empty() { word.to_string() } else { ipa }, Source::Rules)
     }
 
     fn is_acronym(&self, word: &str, lower: &str) -> bool {
+        if word == "US" {
+            return true;
+        }
         if self.lexicon.golds.contains_key(word) {
             return false;
         }
         let short = word.chars().count() <= 3;
         let vowels = lower.contains(['a', 'e', 'i', 'o', 'u', 'y']);
-        !vowels || word == "US" || (short && self.entry(lower, "").is_none())
+        !vowels || (short && self.entry(lower, "").is_none())
     }
 
     fn find(&self, word: &str, lower: &str, tag: &str) -> Option<(String, Source)> {
@@ -209,13 +232,17 @@ impl G2p {
         if word.len() > MAX_WORD_LETTERS || !word.is_ascii() {
             return None;
         }
-        (3..word.len().saturating_sub(2)).rev().find_map(|at| {
+        (3..word.len().saturating_sub(3)).rev().find_map(|at| {
             let (head, tail) = word.split_at(at);
             let first = self.lexicon.golds.get(head).and_then(|e| resolve(e, ""))?;
             let second = self.lexicon.golds.get(tail).and_then(|e| resolve(e, ""))?;
             Some(format!("{first}{}", second.replace('ˈ', "ˌ")))
         })
     }
+}
+
+fn is_capitals(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase())
 }
 
 fn tag_after(previous: Option<&str>) -> &'static str {

@@ -35,7 +35,7 @@ const LETTER_NAMES: [&str; 26] = [
 ];
 
 /// Letters, and what must stand before and after them: `#` a vowel, `^` a consonant, `_` the edge
-/// of the word, `%` a final `e`, `+` one of `e i y`, nothing: anything. The first match wins.
+/// of the word, `%` a final `e`, `@` a consonant and a vowel, `+` one of `e i y`, nothing: anything. The first match wins.
 const RULES: &[(&str, &str, &str, &str)] = &[
     ("", "augh", "", "ɔː"),
     ("", "aught", "", "ɔːt"),
@@ -137,6 +137,9 @@ const RULES: &[(&str, &str, &str, &str)] = &[
     ("", "ow", "", "aʊ"),
     ("^", "or", "_", "ɚ"),
     ("", "or", "", "ɔːɹ"),
+    ("^", "on", "_", "ən"),
+    ("^", "an", "_", "ən"),
+    ("^", "et", "_", "ɪt"),
     ("", "ue", "_", "uː"),
     ("", "ui", "", "uː"),
     ("", "ur", "#", "jʊɹ"),
@@ -158,10 +161,10 @@ const RULES: &[(&str, &str, &str, &str)] = &[
     ("", "i", "%", "aɪ"),
     ("", "i", "", "ɪ"),
     ("", "o", "_", "oʊ"),
-    ("", "o", "%", "oʊ"),
+    ("", "o", "@", "oʊ"),
     ("", "o", "", "ɑː"),
     ("", "u", "_", "uː"),
-    ("", "u", "%", "uː"),
+    ("", "u", "@", "uː"),
     ("", "u", "", "ʌ"),
     ("_", "y", "#", "j"),
     ("#", "y", "#", "j"),
@@ -234,6 +237,9 @@ pub fn by_rule(letters: &[char]) -> String {
         }
     }
     let mut ipa = stressed(&sounds);
+    if !ipa.contains(super::espeak::is_vowel) {
+        ipa = spell(&letters.iter().collect::<String>());
+    }
     ipa.push_str(&foreign);
     ipa
 }
@@ -280,6 +286,7 @@ fn side(pattern: &str, c: Option<char>, rest: &[char]) -> bool {
         "^" => c.is_some_and(|c| !is_vowel(c)),
         "+" => matches!(c, Some('e' | 'i' | 'y')),
         "%" => matches!(rest, [c, 'e'] | [c, 'e', 's' | 'd' | 'r'] if !is_vowel(*c)),
+        "@" => matches!(rest, [c, v, ..] if !is_vowel(*c) && is_vowel(*v)),
         letter => c.is_some_and(|c| letter.starts_with(c)),
     }
 }

@@ -11,11 +11,13 @@
 mod abbreviations;
 mod clean;
 mod espeak;
+mod function_words;
 mod g2p;
 mod letters;
 mod normalize;
 mod numbers;
 mod segment;
+mod signs;
 mod speller;
 pub mod spm;
 mod symbols;
@@ -24,7 +26,8 @@ pub use g2p::Source;
 pub use segment::Pause;
 
 use crate::error::{Error, Result};
-use crate::voice::Voice;
+use crate::voice::config::AcousticConfig;
+use crate::voice::{SymbolTable, Voice};
 use speller::{Atom, Speller};
 
 /// The longest text of one request, in bytes of UTF-8.
@@ -54,17 +57,35 @@ pub struct Frontend {
 }
 
 impl Frontend {
+    /// The front-end of `voice`. An IPA voice parses the English lexicons here.
+    ///
     /// # Errors
-    /// `InvalidVoice` when the voice's symbol table is malformed or its budget cannot hold a symbol.
+    /// As [`Frontend::with_symbols`].
     pub fn load(voice: &Voice) -> Result<Self> {
-        let budget = voice.segment_symbols.min(voice.config.max_text_positions);
+        Self::with_symbols(&voice.symbols, &voice.config, voice.segment_symbols, &voice.name)
+    }
+
+    /// A front-end for `symbols` alone: segments of `segment_symbols` ids at most (never more than
+    /// `config.max_text_positions`). `name` is the voice that an error names.
+    ///
+    /// # Errors
+    /// `InvalidVoice` when the symbol table is malformed, its ids exceed `config.vocab_size`, or the
+    /// budget is too small for a word.
+    pub fn with_symbols(
+        symbols: &SymbolTable,
+        config: &AcousticConfig,
+        segment_symbols: usize,
+        name: &str,
+    ) -> Result<Self> {
+        let budget = segment_symbols.min(config.max_text_positions);
         if budget < speller::MIN_BUDGET {
+            let needed = speller::MIN_BUDGET;
             return Err(Error::voice(
-                &voice.name,
-                format!("segments of {budget} symbols, at least {} are needed", speller::MIN_BUDGET),
+                name,
+                format!("segments of {budget} symbols, at least {needed} are needed"),
             ));
         }
-        Ok(Self { speller: Speller::load(voice)?, budget })
+        Ok(Self { speller: Speller::load(symbols, config, name)?, budget })
     }
 
     /// The segments of `text`, in order.

@@ -8,67 +8,7 @@
 use super::abbreviations::{expansion, is_dotted_initials};
 use super::clean::PHONEMES;
 use super::numbers::{cardinal, decade, ordinal, spelled, year};
-
-const SIGNS: &[(char, &str)] = &[
-    ('%', "percent"),
-    ('&', "and"),
-    ('@', "at"),
-    ('+', "plus"),
-    ('=', "equals"),
-    ('<', "less than"),
-    ('>', "greater than"),
-    ('/', "slash"),
-    ('\\', "backslash"),
-    ('°', "degrees"),
-    ('×', "times"),
-    ('÷', "divided by"),
-    ('±', "plus or minus"),
-    ('§', "section"),
-    ('©', "copyright"),
-    ('®', "registered"),
-    ('⁄', "over"),
-    ('≈', "approximately"),
-    ('≤', "at most"),
-    ('≥', "at least"),
-    ('$', "dollar"),
-    ('€', "euro"),
-    ('£', "pound"),
-    ('¥', "yen"),
-    ('^', "caret"),
-];
-
-/// Sign, one of it, many of it, a hundredth of it.
-const CURRENCIES: &[(char, &str, &str, &str)] = &[
-    ('$', "dollar", "dollars", "cent"),
-    ('€', "euro", "euros", "cent"),
-    ('£', "pound", "pounds", "penny"),
-    ('¥', "yen", "yen", ""),
-];
-
-const MAGNITUDES: &[&str] = &["hundred", "thousand", "million", "billion", "trillion"];
-
-/// Units that are read out only right after a number.
-const UNITS: &[(&str, &str)] = &[
-    ("km", "kilometers"),
-    ("cm", "centimeters"),
-    ("mm", "millimeters"),
-    ("kg", "kilograms"),
-    ("mg", "milligrams"),
-    ("lb", "pounds"),
-    ("lbs", "pounds"),
-    ("ft", "feet"),
-    ("mph", "miles per hour"),
-    ("hz", "hertz"),
-    ("khz", "kilohertz"),
-    ("mhz", "megahertz"),
-    ("ghz", "gigahertz"),
-    ("kb", "kilobytes"),
-    ("mb", "megabytes"),
-    ("gb", "gigabytes"),
-    ("tb", "terabytes"),
-    ("ms", "milliseconds"),
-    ("ml", "milliliters"),
-];
+use super::signs::{CURRENCIES, MAGNITUDE_LETTERS, MAGNITUDES, SIGNS, UNITS};
 
 /// A sentence as it is said, and the signs that have no name.
 #[derive(Debug, Default)]
@@ -161,7 +101,8 @@ impl Reader {
             let signed = matches!(c, '-' | '+') && !left.is_alphanumeric();
             let amount = CURRENCIES.iter().any(|(sign, ..)| *sign == c);
             if c.is_ascii_digit()
-                || ((signed || amount || (c == '.' && !left.is_alphanumeric())) && right.is_ascii_digit())
+                || ((signed || amount || (c == '.' && left != '.' && !left.is_alphanumeric()))
+                    && right.is_ascii_digit())
                 || (signed
                     && CURRENCIES.iter().any(|(sign, ..)| *sign == right)
                     && at(i + 2).is_ascii_digit())
@@ -181,9 +122,7 @@ impl Reader {
                 '.' if left.is_alphanumeric() && right.is_alphanumeric() => self.word("dot"),
                 '.' | ',' | ';' | '!' | '?' => self.mark(c),
                 ':' => self.mark(if chars.len() == i + 1 { ':' } else { ',' }),
-                '—' | '-' if left.is_ascii_digit() && right.is_ascii_digit() && is_range(&chars, i) => {
-                    self.word("to")
-                }
+                '—' | '-' if joins_digits(&chars, i) && is_range(&chars, i) => self.word("to"),
                 '-' if left.is_alphanumeric() || right.is_alphanumeric() => {}
                 '—' | '-' | '|' | '·' | '(' | '[' | '{' => self.comma_due = !self.out.is_empty(),
                 ')' | ']' | '}' => self.comma_due = !self.out.is_empty(),
@@ -209,9 +148,10 @@ impl Reader {
             }
             i += 1;
         }
-        if let Some(currency) = self.currency_due.take()
+        if let Some(currency) = self.currency_due
             && !next.is_some_and(starts_with_magnitude)
         {
+            self.currency_due = None;
             let mark = self.out.ends_with(['.', ',', ';', ':', '!', '?']).then(|| self.out.pop()).flatten();
             self.word(currency);
             self.out.extend(mark);
@@ -220,13 +160,12 @@ impl Reader {
 
     fn letters(&mut self, word: &str) {
         let unit = UNITS.iter().find(|(short, _)| self.after_number && short.eq_ignore_ascii_case(word));
-        self.word(unit.map_or(word, |(_, full)| full));
-        if let Some(currency) = self.currency_due
-            && MAGNITUDES.iter().any(|m| m.eq_ignore_ascii_case(word))
-        {
-            self.currency_due = None;
-            self.word(currency);
-        }
+        let Some(currency) = self.currency_due.take() else {
+            return self.word(unit.map_or(word, |(_, full)| full));
+        };
+        let magnitude = MAGNITUDE_LETTERS.iter().find(|(short, _)| short.eq_ignore_ascii_case(word));
+        self.word(magnitude.map_or(word, |(_, full)| full));
+        self.word(currency);
     }
 
     /// Reads the number at `start`; returns how many characters it took.
@@ -315,9 +254,16 @@ impl Reader {
                 self.word(&words);
                 i += 1;
             } else {
+                let coded = |hyphen: Option<usize>| {
+                    hyphen.is_some_and(|h| joins_digits(chars, h) && at(h) == '-' && !is_range(chars, h))
+                };
                 let as_year =
                     (!grouped && !glued && start + run == i && ends(i)).then(|| year(&whole)).flatten();
-                self.word(&as_year.unwrap_or_else(|| cardinal(&whole)));
+                self.word(&match as_year {
+                    _ if coded(Some(i)) || coded(start.checked_sub(1)) => spelled(&whole),
+                    Some(year) => year,
+                    None => cardinal(&whole),
+                });
             }
         }
         self.after_number = true;
@@ -348,6 +294,11 @@ fn starts_with_magnitude(next: &str) -> bool {
 
 fn strip_scheme(token: &str) -> &str {
     ["https://", "http://"].iter().find_map(|scheme| token.strip_prefix(scheme)).unwrap_or(token)
+}
+
+fn joins_digits(chars: &[char], at: usize) -> bool {
+    let digit = |i: Option<usize>| i.and_then(|i| chars.get(i)).is_some_and(char::is_ascii_digit);
+    digit(at.checked_sub(1)) && digit(Some(at + 1))
 }
 
 /// `5-10` is a range; `555-1234-99` and `10-5` are not.

@@ -13,7 +13,8 @@ use super::segment::Pause;
 use super::spm::CharModel;
 use super::symbols::IpaSymbols;
 use crate::error::{Error, Result};
-use crate::voice::{SymbolTable, Voice};
+use crate::voice::SymbolTable;
+use crate::voice::config::AcousticConfig;
 
 /// Start, end, and room for one character however it is spelled.
 pub const MIN_BUDGET: usize = 24;
@@ -46,25 +47,25 @@ fn is_mark(c: char) -> bool {
 }
 
 impl Speller {
-    pub fn load(voice: &Voice) -> Result<Self> {
-        match &voice.symbols {
+    pub fn load(symbols: &SymbolTable, config: &AcousticConfig, name: &str) -> Result<Self> {
+        match symbols {
             SymbolTable::Ipa(table) => Ok(Self::Ipa {
                 g2p: Box::new(G2p::load()),
-                symbols: IpaSymbols::new(table.clone(), voice.config.vocab_size, &voice.name)?,
+                symbols: IpaSymbols::new(table.clone(), config.vocab_size, name)?,
             }),
             SymbolTable::Characters(bytes) => {
-                let model = CharModel::parse(bytes, &voice.name)?;
-                if model.len() > voice.config.vocab_size {
+                let model = CharModel::parse(bytes, name)?;
+                if model.len() > config.vocab_size {
                     return Err(Error::voice(
-                        &voice.name,
+                        name,
                         format!(
                             "spm_char.model has {} pieces, the embedding has {} rows",
                             model.len(),
-                            voice.config.vocab_size
+                            config.vocab_size
                         ),
                     ));
                 }
-                Ok(Self::Characters { model, eos: voice.config.eos_token_id })
+                Ok(Self::Characters { model, eos: config.eos_token_id })
             }
         }
     }

@@ -1,0 +1,373 @@
+//! What the text front-end does with what people type.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use mezzavoce::error::Error;
+use mezzavoce::text::spm::CharModel;
+use mezzavoce::text::{Frontend, MAX_TEXT_BYTES, Pause, Segment};
+
+mod voices;
+
+static IPA: LazyLock<Frontend> = LazyLock::new(|| voices::ipa(400));
+static CHARACTERS: LazyLock<Frontend> = LazyLock::new(|| voices::characters(120));
+
+fn texts(segments: &[Segment]) -> Vec<&str> {
+    segments.iter().map(|segment| segment.text.as_str()).collect()
+}
+
+fn segments(text: &str) -> Vec<Segment> {
+    IPA.segments(text).unwrap()
+}
+
+/// `text` becomes exactly these pieces, and no character is lacking.
+fn check(text: &str, expected: &[&str]) {
+    let found = segments(text);
+    assert_eq!(texts(&found), expected, "{text:?}");
+    for segment in found {
+        assert!(segment.unmapped.is_empty(), "{text:?} lacks {:?}", segment.unmapped);
+    }
+}
+
+#[test]
+fn text_is_read_as_a_person_would() {
+    for (text, expected) in [
+        ("Room 42, code 7081.", &["Room forty two, code seven thousand eighty one."] as &[&str]),
+        (
+            "It is 70.3 outside, -10 tonight, 25.50 due.",
+            &["It is seventy point three outside, minus ten tonight, twenty five point five zero due."],
+        ),
+        ("3,497 seats", &["three thousand four hundred ninety seven seats"]),
+        ("1,2,3", &["one, two, three"]),
+        ("No. I will not.", &["No.", "I will not."]),
+        ("No. 5 is next.", &["number five is next."]),
+        (
+            "Dr. A. B. Stone paid 3.14 at example.com. Done.",
+            &["doctor A. B. Stone paid three point one four at example dot com.", "Done."],
+        ),
+        ("Milk\nEggs\n\nBread", &["Milk", "Eggs", "Bread"]),
+        ("- Milk\r\n* Eggs\n1. Bread", &["Milk", "Eggs", "one.", "Bread"]),
+        ("Well… maybe...", &["Well.", "maybe."]),
+        ("“Hi” 1\u{202f}000\u{a0}km — it’s…", &["Hi one thousand kilometers, it's."]),
+        ("**Bold** 🎉 [docs](https://example.org) #done", &["Bold docs done"]),
+        ("run start_now", &["run start now"]),
+        ("the 1st, 22nd, 3rd and 12th", &["the first, twenty second, third and twelfth"]),
+        (
+            "$25.50, $1, $5 million, $3M, 7%",
+            &[
+                "twenty five dollars and fifty cents, one dollar, five million dollars, three million dollars, \
+                 seven percent",
+            ],
+        ),
+        ("R&D @ 9 + 1 = 10", &["R and D at nine plus one equals ten"]),
+        ("in 1984 and the 1990s", &["in nineteen eighty four and the nineteen nineties"]),
+        ("B2B in 5km, agent 007", &["B two B in five kilometers, agent zero zero seven"]),
+        (
+            "Mr. and Mrs. Lee vs. St. Paul, e.g. here.",
+            &["mister and missus Lee versus saint Paul, for example here."],
+        ),
+        ("We left at 5 p.m. It rained.", &["We left at five P M.", "It rained."]),
+        ("\"Go!\" he said. (It was late.)", &["Go! he said.", "It was late."]),
+        ("Wait (please) here", &["Wait, please, here"]),
+        (
+            "pages 5-10, call 555-1234-99",
+            &["pages five to ten, call five five five one two three four nine nine"],
+        ),
+        (
+            "1234567890123456",
+            &["one two three four five six seven eight nine zero one two three four five six"],
+        ),
+        ("at 10:30, 9:05 and 8:00", &["at ten thirty, nine oh five and eight o'clock"]),
+        ("٣ ½ x²", &["three one half x squared"]),
+        ("Hello. *** Bye.", &["Hello.", "Bye."]),
+    ] {
+        check(text, expected);
+    }
+}
+
+#[test]
+fn what_ends_a_segment_decides_the_pause() {
+    for (text, expected) in [
+        ("One. Two", &[Pause::Sentence, Pause::Line] as &[Pause]),
+        ("Milk\nEggs\n\nBread", &[Pause::Line, Pause::Paragraph, Pause::Line]),
+        ("Well… maybe...", &[Pause::Ellipsis, Pause::Ellipsis]),
+        ("Hi. ***\n\n...\n\nBye.", &[Pause::Paragraph, Pause::Line]),
+    ] {
+        let found: Vec<Pause> = segments(text).iter().map(|segment| segment.pause).collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn text_without_speech_is_refused() {
+    for text in [
+        "", "   ", "...!?", "***", "🎉", "\n\n", "\u{0}", "\u{200b}", "---", "[[]]", "\u{fffd}", "你好",
+        "\u{301}",
+    ] {
+        for frontend in [&*IPA, &*CHARACTERS] {
+            match frontend.segments(text) {
+                Err(Error::InvalidRequest(message)) => assert!(message.contains("nothing"), "{message}"),
+                other => panic!("{text:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_voice_lacks_is_reported_beside_what_it_says() {
+    let found = segments("Hello 你 there. 好. Bye.");
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].unmapped.as_slice(), found[1].unmapped.as_slice()), (&['你'][..], &['好'][..]));
+    let found = CHARACTERS.segments("Ångström — naïve Café \u{2603} ж").unwrap();
+    assert_eq!(found[0].spoken, "angstrom, naive cafe");
+    assert_eq!(found[0].unmapped, ['ж']);
+}
+
+#[test]
+fn every_clause_of_a_long_sentence_is_spoken() {
+    for frontend in [&*IPA, &*CHARACTERS] {
+        let clauses = "it rained, ".repeat(40);
+        let found = frontend.segments(&clauses).unwrap();
+        let joined = texts(&found).join(" ");
+        assert_eq!(joined.matches("rained").count(), 40);
+        assert!(found.len() > 1 && found.iter().rev().skip(1).all(|s| s.pause == Pause::Clause));
+        let found = frontend.segments(&"word ".repeat(200)).unwrap();
+        assert_eq!(texts(&found).join(" ").matches("word").count(), 200);
+        assert!(found.iter().rev().skip(1).all(|s| s.pause == Pause::None));
+    }
+}
+
+#[test]
+fn what_has_no_space_is_split_hard() {
+    let url = format!("https://example.org/{}", "path-7/x_y?q=%20&".repeat(40));
+    let word = "a".repeat(900);
+    for frontend in [&*IPA, &*CHARACTERS] {
+        for text in [&url, &word, &"é".repeat(900), &"x".repeat(900)] {
+            let found = frontend.segments(text).unwrap();
+            assert!(found.len() > 1, "{text}");
+        }
+    }
+    let found = CHARACTERS.segments(&word).unwrap();
+    assert_eq!(found.iter().map(|s| s.spoken.matches('a').count()).sum::<usize>(), 900);
+}
+
+#[test]
+fn inline_phonemes_override_the_dictionary() {
+    let found = segments("Say [[kˈoʊɹvɛks]], then [[ ˈa ]]. Done [[unclosed");
+    assert_eq!(found[0].spoken, "sˈeɪ kˈoʊɹvɛks, ðˈɛn ˈa.");
+    assert_eq!(found[1].text, "Done, unclosed");
+    let found = IPA.phonemes("həlˈoʊ wˈɜːld.").unwrap();
+    assert_eq!(found[0].ids.first(), Some(&1));
+    assert_eq!(found[0].ids.last(), Some(&2));
+    assert_eq!(found[0].ids.len(), 2 + "həlˈoʊ wˈɜːld.".chars().count());
+    assert!(matches!(CHARACTERS.phonemes("ˈa"), Err(Error::InvalidRequest(_))));
+}
+
+#[test]
+fn phonemes_are_those_of_the_training() {
+    for (text, expected) in [
+        ("The apple is in the box.", "ðɪ ˈæpəl ɪz ɪnðə bˈɑːks."),
+        ("I use the record; please record the use.", "aɪ jˈuːz ðə ɹˈɛkɚd; plˈiːz ɹˈɛkɚd ðə jˈuːs."),
+        ("to record, a record", "tə ɹᵻkˈɔːɹd, ɐ ɹˈɛkɚd"),
+        ("GPUs, the US and HTML", "dʒˌiːpˌiːjˈuːz, ðə jˌuːˈɛs ænd ˌeɪtʃtˌiːˌɛmˈɛl"),
+        ("well-known Qorvex", "wˈɛlnˈoʊn kˈɔːɹvɛks"),
+        ("Wait, what?", "wˈeɪt, wˌʌt?"),
+    ] {
+        assert_eq!(segments(text)[0].spoken, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_front_end_is_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    shared(&*IPA);
+}
+
+#[test]
+fn text_over_the_limit_is_refused_with_both_sizes() {
+    let Err(Error::InvalidRequest(message)) = IPA.segments(&"a".repeat(MAX_TEXT_BYTES + 1)) else { panic!() };
+    assert!(message.contains("1048577") && message.contains("1048576"), "{message}");
+}
+
+/// Four times the text takes about four times as long; eight leaves room for a busy machine.
+#[test]
+fn floods_take_linear_time() {
+    for (name, unit) in [
+        ("digits", "9"),
+        ("grouped", "9,"),
+        ("parentheses", "("),
+        ("letters", "a"),
+        ("capitals", "Xq"),
+        ("marks", "e\u{301}\u{301}"),
+        ("dots", "a."),
+        ("links", "[a]("),
+        ("open links", "]("),
+        ("phonemes", "[["),
+        ("closed phonemes", "[[a]]"),
+        ("hyphens", "a-b-"),
+        ("apostrophes", "don't"),
+        ("ranges", "5-10"),
+        ("spaces", " \u{a0}"),
+        ("money", "$5.50"),
+        ("headings", "# > "),
+        ("lines", "a\n"),
+        ("quotes", "\"'"),
+    ] {
+        for frontend in [&*IPA, &*CHARACTERS] {
+            let time = |count: usize| {
+                let text = unit.repeat(count);
+                (0..2)
+                    .map(|_| {
+                        let started = Instant::now();
+                        let _ = frontend.segments(&text);
+                        started.elapsed()
+                    })
+                    .min()
+                    .unwrap()
+            };
+            let (short, long) = (time(12_500), time(50_000));
+            println!("{name}: {short:?} for 12 500, {long:?} for 50 000");
+            assert!(long < 8 * short.max(Duration::from_millis(10)), "{name}: {short:?}, then {long:?}");
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_digits_is_spoken_to_the_last() {
+    let found = segments(&"9".repeat(100_000));
+    assert_eq!(found.iter().map(|segment| segment.text.matches("nine").count()).sum::<usize>(), 100_000);
+}
+
+/// SplitMix64.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[test]
+fn any_unicode_gives_an_answer_or_a_clear_error() {
+    let pool: Vec<char> =
+        "aeXz09.,-'$%#*_[]()!?\n\r\t \u{301}\u{200f}é你ж🎉…—½ﷺ\u{fffd}\u{0}\u{e000}ß\u{1100}\u{1161}ﬁ"
+            .chars()
+            .collect();
+    let small = [voices::ipa(24), voices::characters(24)];
+    let mut seed = 7;
+    let mut spoken = 0;
+    for round in 0..4000 {
+        let length = random(&mut seed) % 120;
+        let text: String = (0..length)
+            .map(|_| match random(&mut seed) % 8 {
+                0 => char::from_u32(u32::try_from(random(&mut seed) % 0x11_0000).unwrap())
+                    .unwrap_or('\u{fffd}'),
+                _ => pool[usize::try_from(random(&mut seed)).unwrap_or(0) % pool.len()],
+            })
+            .collect();
+        for (frontend, budget) in [(&*IPA, 400), (&*CHARACTERS, 120), (&small[0], 24), (&small[1], 24)] {
+            match frontend.segments(&text) {
+                Err(Error::InvalidRequest(_)) => {}
+                Err(other) => panic!("round {round}, {text:?}: {other}"),
+                Ok(found) => {
+                    spoken += 1;
+                    assert!(!found.is_empty());
+                    for segment in found {
+                        assert!(
+                            segment.ids.len() <= budget && segment.ids.len() > 1,
+                            "round {round}, {text:?}"
+                        );
+                        assert!(segment.spoken.chars().any(char::is_alphabetic), "round {round}, {text:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(spoken > 8000, "only {spoken} of 16 000 texts were spoken");
+}
+
+#[test]
+fn no_letter_or_digit_is_lost_among_marks() {
+    let pool: Vec<char> = "qqqxxx44 .,-'*_)[]!?\n&\"#>:/\u{2014}…“’é".chars().collect();
+    let mut seed = 3;
+    for _ in 0..2000 {
+        let length = 1 + random(&mut seed) % 60;
+        let text: String =
+            (0..length).map(|_| pool[usize::try_from(random(&mut seed)).unwrap_or(0) % pool.len()]).collect();
+        if !text.contains(char::is_alphanumeric) {
+            continue;
+        }
+        for frontend in [&*IPA, &*CHARACTERS] {
+            let found = frontend.segments(&text).unwrap();
+            let said = texts(&found).join(" ").to_lowercase();
+            for letter in ['q', 'x', 'é'] {
+                assert_eq!(
+                    said.matches(letter).count(),
+                    text.matches(letter).count(),
+                    "{text:?} as {said:?}"
+                );
+            }
+            let fours = ["four", "fort"].iter().map(|word| said.matches(word).count()).sum::<usize>();
+            assert!(fours >= usize::from(text.contains('4')), "{text:?} as {said:?}");
+            let spoken: usize = found.iter().map(|segment| segment.ids.len()).sum();
+            assert!(spoken >= text.matches(['q', 'x', '4']).count());
+        }
+    }
+}
+
+fn stored_model() -> Vec<u8> {
+    std::fs::read(voices::data("speecht5_tiny/spm_char.model")).unwrap()
+}
+
+#[test]
+fn the_tokenizer_agrees_with_the_reference() {
+    let model = CharModel::parse(&stored_model(), "tiny").unwrap();
+    let json = std::fs::read(voices::data("speecht5_tiny/tokenizer_cases.json")).unwrap();
+    let cases: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let cases = cases.as_array().unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let mut ids = model.encode(case["text"].as_str().unwrap());
+        ids.push(2);
+        let expected: Vec<i64> = serde_json::from_value(case["ids"].clone()).unwrap();
+        assert_eq!(ids, expected, "{}", case["text"]);
+    }
+}
+
+#[test]
+fn a_corrupt_model_is_an_error_or_still_a_tokenizer() {
+    let bytes = stored_model();
+    let mut refused = 0;
+    let mut seed = 11;
+    for _ in 0..300 {
+        let mut bad = bytes.clone();
+        // Most of the file is the character map: half of the blows fall on the pieces before it.
+        let span = if random(&mut seed).is_multiple_of(2) { 700 } else { u64::try_from(bad.len()).unwrap() };
+        for _ in 0..1 + random(&mut seed) % 8 {
+            let at = usize::try_from(random(&mut seed) % span).unwrap();
+            bad[at] = random(&mut seed).to_le_bytes()[0];
+        }
+        if random(&mut seed).is_multiple_of(4) {
+            bad.truncate(usize::try_from(random(&mut seed) % span).unwrap());
+        }
+        match CharModel::parse(&bad, "bad") {
+            Ok(model) => {
+                let ids = model.encode("Ｈello, ﷺ naïve ½ “café” — 你好 ﬁ\u{0}");
+                let count = i64::try_from(model.len()).unwrap();
+                assert!(ids.iter().all(|id| (0..count).contains(id)));
+            }
+            Err(Error::InvalidVoice { .. }) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused > 50, "only {refused} of 300 were refused");
+}
+
+#[test]
+fn a_model_of_another_type_is_refused_by_name() {
+    let mut bytes = stored_model();
+    let at = bytes.windows(3).position(|window| window == b"\x18\x04\x20").unwrap();
+    bytes[at + 1] = 2;
+    let error = CharModel::parse(&bytes, "bpe").unwrap_err().to_string();
+    assert!(error.contains("model type is 2"), "{error}");
+}
