@@ -67,6 +67,7 @@ fn text_is_read_as_a_person_would() {
             &["mister and missus Lee versus saint Paul, for example here."],
         ),
         ("We left at 5 p.m. It rained.", &["We left at five P M.", "It rained."]),
+        ("The U.S. Army came.", &["The U S Army came."]),
         ("\"Go!\" he said. (It was late.)", &["Go! he said.", "It was late."]),
         ("Wait (please) here", &["Wait, please, here"]),
         (
@@ -118,8 +119,8 @@ fn what_a_voice_lacks_is_reported_beside_what_it_says() {
     let found = segments("Hello 你 there. 好. Bye.");
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].unmapped.as_slice(), found[1].unmapped.as_slice()), (&['你'][..], &['好'][..]));
-    let found = CHARACTERS.segments("Ångström — naïve Café \u{2603} ж").unwrap();
-    assert_eq!(found[0].spoken, "angstrom, naive cafe");
+    let found = CHARACTERS.segments("Ångström: Łódź — naïve Café \u{2603} ж").unwrap();
+    assert_eq!(found[0].spoken, "angstrom; lodz, naive cafe");
     assert_eq!(found[0].unmapped, ['ж']);
 }
 
@@ -170,6 +171,9 @@ fn phonemes_are_those_of_the_training() {
         ("I use the record; please record the use.", "aɪ jˈuːz ðə ɹˈɛkɚd; plˈiːz ɹˈɛkɚd ðə jˈuːs."),
         ("to record, a record", "tə ɹᵻkˈɔːɹd, ɐ ɹˈɛkɚd"),
         ("GPUs, the US and HTML", "dʒˌiːpˌiːjˈuːz, ðə jˌuːˈɛs ænd ˌeɪtʃtˌiːˌɛmˈɛl"),
+        ("At 5 a.m. the A.I. slept", "æt fˈaɪv ˈeɪ ˈɛm ðɪ ˈeɪ ˈaɪ slˈɛpt"),
+        ("She'd've said naïve Zoë.", "ʃiːdəv sˈɛd nɑːˈiːv zˈoʊ."),
+        ("one hundred ninety on Monday", "wˈʌn hˈʌndɹɪd nˈaɪnti ˌɔn mˈʌndeɪ"),
         ("well-known Qorvex", "wˈɛlnˈoʊn kˈɔːɹvɛks"),
         ("Wait, what?", "wˈeɪt, wˌʌt?"),
     ] {

@@ -62,14 +62,16 @@ fn entry(word: &str) -> Option<&'static (&'static str, &'static str, When)> {
     TABLE.iter().find(|(short, _, _)| short.eq_ignore_ascii_case(word))
 }
 
-/// Whether `word` (without its stop) is in the table.
+/// Whether `word` (without its stop) is in the table, or initials.
 pub fn is_abbreviation(word: &str) -> bool {
-    entry(word).is_some()
+    entry(word).is_some() || is_dotted_initials(word)
 }
 
-/// Whether a stop after `word` ends the sentence only when a capital follows: `etc.`, `p.m.`.
+/// Whether a stop after `word` ends the sentence only when a capital follows: `etc.`, `p.m.`. After
+/// `U.S.` a capital is as often the next word of a name.
 pub fn ends_only_before_capital(word: &str) -> bool {
-    entry(word).is_some_and(|(_, _, when)| *when == When::StopOrEnd) || is_dotted_initials(word)
+    entry(word).is_some_and(|(_, _, when)| *when == When::StopOrEnd)
+        || (is_dotted_initials(word) && word.starts_with(char::is_lowercase))
 }
 
 /// `U.S`, `a.m`: single letters with stops between them.

@@ -75,6 +75,9 @@ pub fn from_misaki(raw: &str, word: &str) -> String {
         }
         i += 1;
     }
+    if word.ends_with("day") && out.ends_with("dˌeɪ") {
+        out.replace_range(out.len() - "ˌeɪ".len().., "eɪ");
+    }
     out
 }
 
@@ -139,6 +142,7 @@ fn reduced(place: &Place) -> &'static str {
     match letter {
         'a' if place.first && one_letter => "ɐ",
         'e' if place.initial && matches!(second, 'n' | 'm' | 'x') => "ɛ",
+        'e' if place.first && place.onset == 'h' => "ə",
         'e' if place.first && matches!(second, 'g' | 'c') && !matches!(place.onset, 'ɹ' | 'd') => "ɪ",
         'e' if place.first && one_letter && !place.last => "ᵻ",
         'e' if place.last && matches!(after, "t" | "ts") => "ɪ",
@@ -175,6 +179,7 @@ fn long_i(place: &Place, stress: bool, primary: bool, next: char, after: char) -
         _ if stress => "iː",
         _ if matches!(next, 'ˈ' | 'ˌ') => "ɪ",
         _ if open && (primary || !place.last) => "i",
+        _ if place.first && place.last => "iː",
         _ if inflected => "i",
         _ if place.spelling.starts_with('y') => "ɪ",
         _ if place.first && place.spelling.starts_with('e') && !open => reduced(place),

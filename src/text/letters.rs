@@ -245,7 +245,7 @@ pub fn by_rule(letters: &[char]) -> String {
 }
 
 /// Lower case without diacritics.
-fn folded(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+pub fn folded(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_lowercase)
         .flat_map(|c| std::iter::once(c).nfkd().collect::<Vec<_>>())

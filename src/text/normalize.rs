@@ -301,7 +301,7 @@ fn joins_digits(chars: &[char], at: usize) -> bool {
     digit(at.checked_sub(1)) && digit(Some(at + 1))
 }
 
-/// `5-10` is a range; `555-1234-99` and `10-5` are not.
+/// `5-10` is a range; `555-1234`, `10-20-30` and `10-5` are not.
 fn is_range(chars: &[char], at: usize) -> bool {
     let digit = |c: &&char| c.is_ascii_digit();
     let left: Vec<char> =
@@ -313,6 +313,7 @@ fn is_range(chars: &[char], at: usize) -> bool {
     let edge = |i: Option<usize>| !i.and_then(|i| chars.get(i)).is_some_and(|c| matches!(c, '-' | '—'));
     left.len() <= 4
         && right.len() <= 4
+        && (left.len(), right.len()) != (3, 4)
         && edge(at.checked_sub(left.len() + 1))
         && edge(Some(at + right.len() + 1))
         && value(&mut left.iter().rev().copied()) < value(&mut right.iter().copied())

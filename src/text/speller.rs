@@ -9,6 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::Segment;
 use super::clean::PHONEMES;
 use super::g2p::{G2p, Source};
+use super::letters;
 use super::segment::Pause;
 use super::spm::CharModel;
 use super::symbols::IpaSymbols;
@@ -41,6 +42,10 @@ impl Atom {
         self.text.ends_with(is_mark)
     }
 }
+
+/// Marks that a vocabulary may lack, and what pauses alike.
+const MARK_STAND_INS: &[(char, &str)] =
+    &[(':', ";"), (':', ","), (';', ","), ('!', "."), ('?', "."), ('-', " ")];
 
 fn is_mark(c: char) -> bool {
     matches!(c, '.' | ',' | ';' | ':' | '!' | '?')
@@ -144,13 +149,16 @@ impl Speller {
                 spoken.push(c);
                 continue;
             }
-            let folded: String = std::iter::once(c)
+            let plain: String = std::iter::once(c)
                 .nfkd()
                 .filter(|c| !unicode_normalization::char::is_combining_mark(*c))
-                .flat_map(|c| if model.knows(c) { vec![c] } else { c.to_lowercase().collect() })
                 .collect();
-            if !folded.is_empty() && folded.chars().all(|c| model.knows(c)) {
-                spoken.push_str(&folded);
+            let stand_ins = [plain, letters::folded(std::iter::once(c)).collect()];
+            let mark =
+                MARK_STAND_INS.iter().filter(|(lacking, _)| *lacking == c).map(|(_, mark)| mark.to_string());
+            let said = |text: &String| !text.is_empty() && text.chars().all(|c| model.knows(c));
+            if let Some(stand_in) = stand_ins.into_iter().chain(mark).find(said) {
+                spoken.push_str(&stand_in);
             } else {
                 unmapped.push(c);
             }
