@@ -102,6 +102,40 @@ impl Builder<'_> {
         Ok(self.op("Conv", &[x, &weight, &bias], &attributes))
     }
 
+    /// A "same" convolution over [batch, frames, channels], as one matrix product over unfolded frames.
+    ///
+    /// The runtime's own convolution groups its sums by the number of frames, so a frame's last bits would
+    /// depend on the window around it; a row of a matrix product depends on that row alone.
+    pub(super) fn conv1d_of_rows(&mut self, x: &Value, kernel: &Kernel) -> Result<Value> {
+        let [outputs, inputs, width] = kernel.shape;
+        let side = (width - 1) / 2;
+        let pads = self.integers(&[0, side as i64, 0, 0, side as i64, 0], &[6])?;
+        let padded = self.op("Pad", &[x, &pads], &[]);
+        let axis = self.integers(&[1], &[1])?;
+        let mut shifted = Vec::with_capacity(width);
+        for tap in 0..width {
+            let start = self.integers(&[tap as i64], &[1])?;
+            // Ending at 0 would be empty: the last tap runs to the end.
+            let stop = if tap + 1 == width { i64::MAX } else { tap as i64 + 1 - width as i64 };
+            let end = self.integers(&[stop], &[1])?;
+            shifted.push(self.op("Slice", &[&padded, &start, &end, &axis], &[]));
+        }
+        let shifted: Vec<&Value> = shifted.iter().collect();
+        let rows = self.op("Concat", &shifted, &[("axis", Attribute::Int(2))]); // [batch, frames, width · inputs]
+        let mut weight = vec![0.0; kernel.weight.len()]; // [width, inputs, outputs]
+        for (output, filter) in kernel.weight.chunks_exact(inputs * width).enumerate() {
+            for (input, taps) in filter.chunks_exact(width).enumerate() {
+                for (tap, &value) in taps.iter().enumerate() {
+                    weight[(tap * inputs + input) * outputs + output] = value;
+                }
+            }
+        }
+        let weight = self.weight(&weight, &[width * inputs, outputs])?;
+        let bias = self.weight(&kernel.bias, &[outputs])?;
+        let product = self.op("MatMul", &[&rows, &weight], &[]);
+        Ok(self.op("Add", &[&product, &bias], &[]))
+    }
+
     pub(super) fn transpose(&mut self, x: &Value, axes: &[i64]) -> Value {
         self.op("Transpose", &[x], &[("perm", Attribute::Ints(axes))])
     }

@@ -29,19 +29,17 @@ pub fn postnet(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
     let b = &mut builder;
     let dims = [Dim::Fixed(1), Dim::Free("frames"), Dim::Fixed(mels)];
     let raw = b.input(RAW_MEL, Dtype::F32, &dims)?;
-    let x = b.narrowed(&raw)?;
-    let mut x = b.transpose(&x, &[0, 2, 1]);
+    let mut x = b.narrowed(&raw)?;
     for layer in 0..layers {
         let inputs = if layer == 0 { mels } else { units };
         let outputs = if layer + 1 == layers { mels } else { units };
         let prefix = names::postnet_layer(layer);
         let kernel = Kernel::with_batch_norm(b, &prefix, [outputs, inputs, width])?;
-        x = b.conv1d(&x, &kernel)?;
+        x = b.conv1d_of_rows(&x, &kernel)?;
         if layer + 1 < layers {
             x = b.op("Tanh", &[&x], &[]);
         }
     }
-    let x = b.transpose(&x, &[0, 2, 1]);
     let x = b.widened(&x)?;
     let mel = b.op("Add", &[&raw, &x], &[]);
     b.output(MEL, &mel, Dtype::F32, &dims)?;

@@ -30,10 +30,8 @@ pub fn vocos(voice: &Voice, config: &VocosConfig, plan: StagePlan) -> Result<Vec
     let mut builder = Builder::new("vocos", &voice.vocoder, plan);
     let b = &mut builder;
     let x = b.input(MEL, Dtype::F32, &[Dim::Fixed(1), Dim::Free("frames"), Dim::Fixed(mels)])?;
-    let x = b.transpose(&x, &[0, 2, 1]);
     let embed = Kernel::read(b, names::VOCOS_EMBED, [dim, mels, width])?;
-    let x = b.conv1d(&x, &embed)?;
-    let x = b.transpose(&x, &[0, 2, 1]);
+    let x = b.conv1d_of_rows(&x, &embed)?;
     let mut x = b.layer_norm(&x, names::VOCOS_NORM, dim, NORM_EPS)?;
     for layer in 0..config.num_layers {
         x = convnext_block(b, config, &x, &names::convnext(layer))?;
