@@ -34,13 +34,14 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").args(["output", "raw", "explain"]).multiple(true).required(true))]
 pub struct Say {
     /// The text; - reads it from stdin
     #[arg(required_unless_present = "explain")]
     pub text: Option<String>,
 
     /// Write a WAV file, which appears when it is complete
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["raw", "explain"], conflicts_with = "raw")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "raw")]
     pub output: Option<PathBuf>,
 
     /// Write signed 16-bit little-endian samples to stdout as they are produced

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::postnet::Postnet;
 use crate::precision::Plan;
 use crate::runtime::Runtime;
-use crate::text::{Frontend, Segment};
+use crate::text::{Frontend, Pause, Segment};
 use crate::vocoder::Vocoder;
 use crate::voice::Voice;
 
@@ -98,13 +98,12 @@ impl Synthesizer {
     /// # Errors
     /// [`Error::InvalidRequest`] when there is nothing to speak.
     pub fn speak(&self, request: &SynthesisRequest) -> Result<AudioStream> {
-        let segments: Vec<Segment> = match &request.script {
+        let mut segments: Vec<Segment> = match &request.script {
             Script::Text(text) => self.frontend.segments(text)?,
             Script::Phonemes(phonemes) => self.frontend.phonemes(phonemes)?,
         };
-        if segments.is_empty() {
-            return Err(Error::InvalidRequest("there is nothing to speak".to_owned()));
-        }
+        let nothing = || Error::InvalidRequest("there is nothing to speak".to_owned());
+        segments.last_mut().ok_or_else(nothing)?.pause = Pause::None;
         self.threads.speak(threads::Job {
             segments,
             speaker: request.speaker.clone(),

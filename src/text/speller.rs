@@ -86,12 +86,23 @@ impl Speller {
         }
     }
 
-    /// Ids of a segment that no atom pays for.
+    /// Ids of a segment that no atom pays for: start, end, and a mark that is added.
     pub fn fixed_ids(&self) -> usize {
         match self {
-            Self::Ipa { .. } => 2,
-            Self::Characters { .. } => 1,
+            Self::Ipa { .. } => 3,
+            Self::Characters { .. } => 2,
         }
+    }
+
+    /// The mark that a segment without one is closed with. Voices learn to stop at marks: without one, some
+    /// never do.
+    fn closing_mark(&self, pause: Pause) -> &'static str {
+        let mark = if pause == Pause::None { "," } else { "." };
+        let knows = match self {
+            Self::Ipa { symbols, .. } => symbols.fit(mark).spoken == mark,
+            Self::Characters { model, .. } => mark.chars().all(|c| model.knows(c)),
+        };
+        if knows { mark } else { "" }
     }
 
     /// Ids between two atoms.
@@ -188,9 +199,12 @@ impl Speller {
             parts.join(" ")
         };
         unmapped.extend(atoms.iter().flat_map(|atom| &atom.unmapped));
-        let (text, spoken) = (join(|atom| &atom.text), join(|atom| &atom.spoken));
+        let (text, mut spoken) = (join(|atom| &atom.text), join(|atom| &atom.spoken));
         if !spoken.chars().any(char::is_alphabetic) {
             return None;
+        }
+        if !spoken.ends_with(is_mark) {
+            spoken.push_str(self.closing_mark(pause));
         }
         let ids = match self {
             Self::Ipa { symbols, .. } => symbols.ids(&spoken),

@@ -1,0 +1,196 @@
+//! The program as a person meets it: exit statuses, messages, files.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use support::root;
+
+fn mezzavoce(arguments: &[&str]) -> Output {
+    mezzavoce_with_stdin(arguments, b"")
+}
+
+fn mezzavoce_with_stdin(arguments: &[&str], stdin: &[u8]) -> Output {
+    use std::io::Write;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mezzavoce"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses its arguments need not read its input.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs `say` with `arguments`, which must be refused with `status` and a message that holds `words`.
+fn check_refused(arguments: &[&str], status: i32, words: &[&str]) {
+    let mut all = vec!["say"];
+    all.extend(arguments);
+    let output = mezzavoce(&all);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {message}");
+    for word in words {
+        assert!(message.contains(word), "{arguments:?} does not say {word:?}: {message}");
+    }
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+fn samples(path: &Path) -> (u32, Vec<i16>) {
+    let mut reader = hound::WavReader::open(path).unwrap();
+    (reader.spec().sample_rate, reader.samples().map(Result::unwrap).collect())
+}
+
+#[test]
+fn speaks_into_a_wav_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.wav");
+    let output = mezzavoce(&["say", "Good morning.", "-o", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (sample_rate_hz, samples) = samples(&path);
+    assert_eq!(sample_rate_hz, 22_050);
+    assert!((11_025..66_150).contains(&samples.len()), "{} samples", samples.len());
+    assert!(samples.iter().any(|&sample| sample.unsigned_abs() > 3_000), "silence");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn raw_samples_and_the_file_are_the_same_audio() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.wav");
+    let text = "One voice. Two doors.";
+    assert!(mezzavoce(&["say", text, "-o", path.to_str().unwrap()]).status.success());
+    let raw = mezzavoce_with_stdin(&["say", "-", "--raw"], text.as_bytes());
+    assert!(raw.status.success(), "{}", stderr(&raw));
+    let bytes: Vec<u8> = samples(&path).1.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    assert_eq!(raw.stdout, bytes);
+}
+
+#[test]
+fn every_sentence_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let length = |text: &str| {
+        let path = directory.path().join("a.wav");
+        assert!(mezzavoce(&["say", text, "-o", path.to_str().unwrap()]).status.success());
+        samples(&path).1.len() as f32
+    };
+    let one = length("The ship came in.");
+    let twelve = length(&"The ship came in. ".repeat(12));
+    // Masks differ from sentence to sentence, so lengths do a little.
+    assert!(twelve > 10.0 * one, "one sentence has {one} samples, twelve have {twelve}");
+}
+
+#[test]
+fn short_words_come_to_an_end() {
+    for text in ["Hi.", "No", "A", "42"] {
+        let output = mezzavoce(&["say", text, "--raw"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("cap"), "{text}: {}", stderr(&output));
+        let seconds = output.stdout.len() as f32 / 2.0 / 22_050.0;
+        assert!((0.2..3.0).contains(&seconds), "{text} takes {seconds} s");
+    }
+}
+
+#[test]
+fn a_sentence_that_is_cut_is_reported() {
+    // The randomly initialised voice of the tests never learnt to stop.
+    let voice = root().join("models/tiny");
+    let output = mezzavoce(&["say", "On and on.", "--raw", "--voice", voice.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cut at its cap"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_a_person_asked_wrongly_is_status_2() {
+    check_refused(&["", "--raw"], 2, &["nothing"]);
+    check_refused(&["...!?", "--raw"], 2, &["nothing"]);
+    check_refused(&["Hello."], 2, &["--output", "--raw"]);
+    check_refused(&["Hello.", "--raw", "--precision", "fp8"], 2, &["fp8", "bf16-mixed"]);
+    check_refused(&["Hello.", "--raw", "--speaker", "nobody"], 2, &["nobody", "joe"]);
+    check_refused(&["Hello.", "--raw", "--seed", "-1"], 2, &["-1"]);
+    check_refused(&["Hello.", "--raw", "--threads", "0"], 2, &["0", "1..=256"]);
+    check_refused(&["Hello.", "--raw", "--device", "tpu"], 2, &["tpu"]);
+    check_refused(&["Hello.", "--raw", "--log", "=x="], 2, &["=x="]);
+}
+
+#[test]
+fn a_voice_that_needs_a_speaker_says_so() {
+    check_refused(&["Hello.", "--raw", "--voice", &stock()], 2, &["speaker", "16"]);
+}
+
+/// A stock SpeechT5 directory: characters, and no speaker of its own.
+fn stock() -> String {
+    root().join("tests/data/speecht5_tiny").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_stock_voice_speaks_with_an_embedding_from_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let speaker = directory.path().join("speaker.json");
+    std::fs::write(&speaker, serde_json::to_string(&vec![0.25f32; 16]).unwrap()).unwrap();
+    let speaker = speaker.to_str().unwrap();
+    let output = mezzavoce(&["say", "hello there", "--raw", "--voice", &stock(), "--speaker", speaker]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(output.stdout.len() % 512, 0, "whole frames of 256 samples");
+    check_refused(&["a", "--raw", "--phonemes", "--voice", &stock(), "--speaker", speaker], 2, &["phonemes"]);
+}
+
+#[test]
+fn a_broken_voice_is_status_3() {
+    let empty = tempfile::tempdir().unwrap();
+    check_refused(&["Hello.", "--raw", "--voice", empty.path().to_str().unwrap()], 3, &["config.json"]);
+    check_refused(&["Hello.", "--raw", "--voice", "/no/such/voice"], 3, &["/no/such/voice"]);
+}
+
+#[test]
+fn a_missing_runtime_is_status_4() {
+    check_refused(&["Hello.", "--raw", "--onnxruntime", "/no/such/library.so"], 4, &["/no/such/library.so"]);
+    let text = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(text.path(), "no library").unwrap();
+    check_refused(&["Hello.", "--raw", "--onnxruntime", text.path().to_str().unwrap()], 4, &["cannot be used"]);
+}
+
+#[test]
+fn a_disk_that_refuses_is_status_5_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("missing").join("a.wav");
+    check_refused(&["Hello.", "-o", path.to_str().unwrap()], 5, &["missing"]);
+    check_refused(&["Hello.", "-o", directory.path().to_str().unwrap()], 5, &["directory"]);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn stdin_that_is_no_text_is_refused() {
+    let output = mezzavoce_with_stdin(&["say", "-", "--raw"], b"ab\xff");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("byte 2"), "{}", stderr(&output));
+    let output = mezzavoce_with_stdin(&["say", "-", "--raw"], &vec![b'a'; (1 << 20) + 1]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("1048576"), "{}", stderr(&output));
+}
+
+#[test]
+fn explains_the_plan_and_stops() {
+    let output = mezzavoce(&["say", "--explain", "--precision", "bf16-true"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for word in ["bf16-true", "encoder", "decoder", "vocoder", "requested", "stored", "executed"] {
+        assert!(text.contains(word), "{text}");
+    }
+}
+
+#[test]
+fn inspects_a_voice() {
+    let output = mezzavoce(&["inspect"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for fact in ["joe", "22050 Hz", "3 frames", "33 frames, 383 ms", "7255605 parameters"] {
+        assert!(text.contains(fact), "{fact:?} is not in {text}");
+    }
+}
