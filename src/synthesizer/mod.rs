@@ -12,6 +12,8 @@ pub use acoustic::{Acoustic, Ending, Sentence};
 pub use chunker::{ChunkSizes, Chunker, Tail};
 pub use threads::AudioStream;
 
+use std::thread;
+
 use crate::error::{Error, Result};
 use crate::postnet::Postnet;
 use crate::precision::Plan;
@@ -79,13 +81,21 @@ impl Synthesizer {
     pub fn load(runtime: &Runtime, voice: &Voice, plan: &Plan, options: &SynthesizerOptions) -> Result<Self> {
         let sample_rate_hz = voice.vocoder_config.sample_rate_hz();
         let decoder_threads = options.threads.saturating_sub(1).max(1);
-        let acoustic = Acoustic::load(runtime, voice, plan, options.threads, decoder_threads)?;
-        let tail = Tail {
-            postnet: Postnet::load(runtime, voice, plan, 1)?,
-            vocoder: Vocoder::load(runtime, voice, plan, 1)?,
+        let stages = || -> Result<(Acoustic, Tail)> {
+            let acoustic = Acoustic::load(runtime, voice, plan, options.threads, decoder_threads)?;
+            let postnet = Postnet::load(runtime, voice, plan, 1)?;
+            Ok((acoustic, Tail { postnet, vocoder: Vocoder::load(runtime, voice, plan, 1)? }))
         };
+        let (frontend, stages) = thread::scope(|scope| {
+            let frontend = scope.spawn(|| Frontend::load(voice));
+            let stages = stages();
+            (frontend.join(), stages)
+        });
+        let died = |_| Error::Internal("the text front-end died while it was loaded".to_owned());
+        let frontend = frontend.map_err(died)??;
+        let (acoustic, tail) = stages?;
         let threads = threads::Threads::start(acoustic, tail, sample_rate_hz)?;
-        Ok(Self { frontend: Frontend::load(voice)?, sample_rate_hz, threads })
+        Ok(Self { frontend, sample_rate_hz, threads })
     }
 
     /// Samples a second of every chunk.
