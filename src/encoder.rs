@@ -19,6 +19,7 @@ pub struct Encoder {
 }
 
 /// What the decoder needs to know of a sentence.
+#[derive(Debug)]
 pub struct Encoded {
     pub tokens: usize,
     /// f32 [1, tokens, hidden]

@@ -19,6 +19,18 @@ pub enum Error {
     #[error("ONNX Runtime: {0}")]
     Runtime(String),
 
+    /// Wait a little and ask again.
+    #[error("too much to do: {0}")]
+    Overloaded(String),
+
+    /// Ask another server, or this one when it is back.
+    #[error("not available: {0}")]
+    Unavailable(String),
+
+    /// Ask with more time.
+    #[error("too late: {0}")]
+    DeadlineExceeded(String),
+
     /// Look at the disk, the permissions or the other end of the pipe.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },

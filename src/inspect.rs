@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::decoder::KvCache;
+use crate::decoder::cache_bytes_per_stream;
 use crate::graph::postnet;
 use crate::precision::Dtype;
 use crate::vocoder::look_ahead_frames;
@@ -95,7 +95,7 @@ fn timing(lines: &mut Lines, voice: &Voice) {
     );
     let frames = postnet::context_frames(config) + look_ahead_frames(vocoder);
     lines.add("look-ahead", &format!("{frames} frames, {:.0} ms of audio", ms(frames)));
-    let bytes = KvCache::bytes(config, Dtype::F32, 1, config.max_speech_positions);
+    let bytes = cache_bytes_per_stream(config, Dtype::F32);
     lines.add("KV cache", &format!("{bytes} bytes a stream in f32"));
 }
 

@@ -17,14 +17,15 @@
 //! - [`text`]: text becomes sentences of symbol ids.
 //! - [`encoder`], [`decoder`], [`postnet`], [`vocoder`]: the stages. A stage knows its input's type and nothing
 //!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact.
-//! - [`synthesizer`]: the synthesis loop, and the threads it runs on.
+//! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
+//! - [`synthesizer`]: a text front-end before an engine.
 //! - [`pcm`], [`say`], [`inspect`], [`cli`]: the doors.
 //!
 //! # Invariants
 //!
 //! - One synthesis loop: a whole utterance is a collected stream, and its joined chunks equal the whole.
-//! - Everything here is synchronous. Two threads own the sessions, an acoustic one and a vocoder one; bounded
-//!   channels join them, so a slow reader pauses its stream and a dropped stream cancels it.
+//! - Everything here is synchronous. Three threads own the sessions: one encodes, one steps every stream, one
+//!   vocodes. Bounded channels join them; a slow reader pauses its own stream and a dropped stream cancels it.
 //! - The plan is resolved once and logged once, with what the device really executes.
 //! - Audio is f32 from the vocoder to [`pcm`].
 //! - No file outside a voice decides a model fact.
@@ -37,6 +38,7 @@
 pub mod cli;
 pub mod decoder;
 pub mod encoder;
+pub mod engine;
 pub mod error;
 pub mod graph;
 pub mod inspect;

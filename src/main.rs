@@ -50,5 +50,6 @@ fn exit_status(error: &Error) -> u8 {
         Error::Runtime(_) => 4,
         Error::Io { .. } => 5,
         Error::Internal(_) => 70,
+        Error::Overloaded(_) | Error::Unavailable(_) | Error::DeadlineExceeded(_) => 75,
     }
 }

@@ -9,13 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Say;
 use crate::decoder::End;
+use crate::engine::{AudioStream, ChunkSizes, EngineOptions, SpokenSentence, StreamRequest};
 use crate::error::{Error, Result};
 use crate::pcm::{RawWriter, WavFile};
 use crate::precision::{Device, Plan, Purpose, resolve};
 use crate::runtime::{Accelerator, Runtime, library};
-use crate::synthesizer::{
-    AudioStream, ChunkSizes, Script, SpokenSentence, SynthesisRequest, Synthesizer, SynthesizerOptions,
-};
+use crate::synthesizer::{Script, Synthesizer};
 use crate::text::MAX_TEXT_BYTES;
 use crate::voice::Voice;
 
@@ -32,14 +31,22 @@ pub fn say(args: &Say) -> Result<()> {
     let library = library::locate(&args.runtime.lookup()?)?;
     tracing::info!("ONNX Runtime from {}", library.display());
     let runtime = Runtime::load(&library, args.runtime.device)?;
-    let options = SynthesizerOptions { threads: args.threads() };
+    let options = EngineOptions {
+        threads: args.threads(),
+        max_streams: 1,
+        queue: 0,
+        kv_cache_bytes: usize::MAX,
+        slow_client_timeout: Duration::MAX,
+    };
     let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &options)?;
     drop(voice);
 
-    let chunk_sizes = ChunkSizes::default();
-    let request = SynthesisRequest { script, speaker, seed: args.seed, chunk_sizes };
     let began = Instant::now();
-    let stream = Watched::new(synthesizer.speak(&request)?, began);
+    let segments = synthesizer.segments(&script)?;
+    let sentences = segments.len();
+    let request =
+        StreamRequest { speaker, seed: args.seed, chunk_sizes: ChunkSizes::default(), deadline: None };
+    let stream = Watched::new(synthesizer.speak(segments, request)?, sentences, began);
     let rate = synthesizer.sample_rate_hz();
     match &args.output {
         Some(path) => write_wav(stream, WavFile::create(path, rate)?, rate),
@@ -96,10 +103,10 @@ struct Watched {
 const SENTENCES_WORTH_A_BAR: usize = 8;
 
 impl Watched {
-    fn new(stream: AudioStream, began: Instant) -> Self {
-        let bar = if stream.sentences() >= SENTENCES_WORTH_A_BAR && std::io::stderr().is_terminal() {
+    fn new(stream: AudioStream, sentences: usize, began: Instant) -> Self {
+        let bar = if sentences >= SENTENCES_WORTH_A_BAR && std::io::stderr().is_terminal() {
             let style = ProgressStyle::with_template("{bar:32} {pos}/{len} sentences, {eta} left");
-            ProgressBar::new(stream.sentences() as u64)
+            ProgressBar::new(sentences as u64)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         } else {
             ProgressBar::hidden()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What each module of the library may name. `cli`, `say` and `inspect` are doors and may name anything.
-const TABLE: [(&str, &[&str]); 13] = [
+const TABLE: [(&str, &[&str]); 14] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -18,14 +18,28 @@ const TABLE: [(&str, &[&str]); 13] = [
     ("vocoder", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("pcm", &["error"]),
     (
-        "synthesizer",
-        &["error", "voice", "precision", "runtime", "text", "encoder", "decoder", "postnet", "vocoder", "window", "pcm"],
+        "engine",
+        &[
+            "error",
+            "voice",
+            "precision",
+            "runtime",
+            "text",
+            "encoder",
+            "decoder",
+            "postnet",
+            "vocoder",
+            "window",
+            "pcm",
+        ],
     ),
+    ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
 ];
 const DOORS: [&str; 5] = ["cli", "say", "inspect", "main", "lib"];
 
 /// Crates that one module alone may name.
-const OWNED: [(&str, &str); 4] = [("ort", "runtime"), ("realfft", "vocoder"), ("hound", "pcm"), ("clap", "cli")];
+const OWNED: [(&str, &str); 4] =
+    [("ort", "runtime"), ("realfft", "vocoder"), ("hound", "pcm"), ("clap", "cli")];
 
 fn sources() -> Vec<PathBuf> {
     fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -70,7 +84,9 @@ fn named_after(code: &str, prefix: &str) -> BTreeSet<String> {
             Some(list) => list.split('}').next().unwrap(),
             None => rest,
         };
-        let word = |text: &str| text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned();
+        let word = |text: &str| {
+            text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned()
+        };
         match rest.starts_with('{') {
             _ if !boundary => {}
             true => found.extend(names.split(',').map(word)),
@@ -128,7 +144,8 @@ fn the_environment_is_read_at_the_door() {
 
 #[test]
 fn the_reader_of_imports_sees_every_form() {
-    let code = "use crate::{voice::Voice, graph};\nuse crate::text::Frontend; let x = crate::pcm::y; mycrate::no";
+    let code =
+        "use crate::{voice::Voice, graph};\nuse crate::text::Frontend; let x = crate::pcm::y; mycrate::no";
     let expected = ["graph", "pcm", "text", "voice"].map(str::to_owned);
     assert_eq!(named_after(code, "crate::"), BTreeSet::from(expected));
 }

@@ -23,7 +23,7 @@ struct Bounds {
 /// Runs every case of `reference` through `voice` and compares each stage's output.
 fn check(voice: &Voice, plan: &Plan, reference: &Reference, speaker: Option<&[f32]>, bounds: &Bounds) {
     let mut encoder = Encoder::load(runtime(), voice, plan, 1).unwrap();
-    let mut decoder = Decoder::load(runtime(), voice, plan, 1).unwrap();
+    let mut decoder = Decoder::load(runtime(), voice, plan, 1, 1).unwrap();
     let mut postnet = Postnet::load(runtime(), voice, plan, 1).unwrap();
     let mut vocoder = Vocoder::load(runtime(), voice, plan, 1).unwrap();
     let keep = reference.f32("prenet_keep_mask"); // [steps, layers, units]
@@ -36,18 +36,20 @@ fn check(voice: &Voice, plan: &Plan, reference: &Reference, speaker: Option<&[f3
         let encoded = encoder.encode(&reference.i64(&format!("case{case}.input_ids")), &speaker).unwrap();
         let hidden = max_abs_difference(encoded.hidden.as_f32().unwrap(), &expected("encoder_hidden"));
 
-        decoder.begin(encoded).unwrap();
+        decoder.join(encoded).unwrap();
         let (mut raw, mut stop) = (Vec::new(), Vec::new());
-        for step in 0..steps {
-            let made = decoder
-                .step(|layer, mask| {
+        for _ in 0..steps {
+            decoder
+                .step(1, |_, step, layer, mask| {
                     let from = (step * layers + layer) * units;
                     mask.iter_mut().zip(&keep[from..]).for_each(|(unit, keep)| *unit = 2.0 * keep);
                 })
                 .unwrap();
+            let made = decoder.output(0).unwrap();
             raw.extend_from_slice(made.frames);
             stop.extend(made.stop_logits.iter().map(|logit| 1.0 / (1.0 + (-logit).exp())));
         }
+        decoder.leave_last();
         let raw_mel = max_abs_difference(&raw, &expected("mel_before_postnet"));
         let stop = max_abs_difference(&stop, &expected("stop_prob"));
 

@@ -153,7 +153,11 @@ fn a_missing_runtime_is_status_4() {
     check_refused(&["Hello.", "--raw", "--onnxruntime", "/no/such/library.so"], 4, &["/no/such/library.so"]);
     let text = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(text.path(), "no library").unwrap();
-    check_refused(&["Hello.", "--raw", "--onnxruntime", text.path().to_str().unwrap()], 4, &["cannot be used"]);
+    check_refused(
+        &["Hello.", "--raw", "--onnxruntime", text.path().to_str().unwrap()],
+        4,
+        &["cannot be used"],
+    );
 }
 
 #[test]

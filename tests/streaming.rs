@@ -4,9 +4,9 @@ mod support;
 
 use std::process::Command;
 
+use mezzavoce::engine::{ChunkSizes, Chunker, Tail};
 use mezzavoce::postnet::Postnet;
 use mezzavoce::precision::Precision;
-use mezzavoce::synthesizer::{ChunkSizes, Chunker, Tail};
 use mezzavoce::vocoder::Vocoder;
 use mezzavoce::voice::Voice;
 use support::{Reference, max_abs_difference, plan, root, runtime};

@@ -1,56 +1,69 @@
-//! An [`Encoded`] sentence in, mel frames and stop logits out, one step at a time.
+//! [`Encoded`] sentences in, mel frames and stop logits out, one step of a whole batch at a time.
 //!
-//! A [`Decoder`] holds one stream: its session, its tensors and its cache are allocated once and reused by
-//! every sentence. Never decides when to stop, and never looks at more than the newest frame.
+//! A stream is a row. Rows are allocated once; the first of them step together, and what a row yields does not
+//! depend on the others. Never decides when to stop, whom to admit or which rows step: the engine does.
 
+mod cross_cache;
 mod dropout;
 mod kv_cache;
 mod stop;
 
+use std::collections::HashMap;
+
 pub use dropout::PrenetDropout;
-pub use kv_cache::KvCache;
 pub use stop::{End, StopRule};
+
+use cross_cache::CrossCache;
+use kv_cache::KvCache;
 
 use crate::encoder::Encoded;
 use crate::error::{Error, Result};
-use crate::graph::{decoder as graph, encoder as encoder_graph};
-use crate::precision::Plan;
+use crate::graph::decoder as graph;
+use crate::precision::{Dtype, Plan};
 use crate::runtime::{Binding, Runtime, Session, Tensor};
 use crate::voice::Voice;
+use crate::voice::config::AcousticConfig;
 
-/// The mel decoder of one voice, stepping one stream.
+/// The mel decoder of one voice.
 pub struct Decoder {
     session: Session,
-    binding: Binding,
-    inputs: Inputs,
-    /// f32 [1, reduction_factor · n_mels]
-    frames: Tensor,
-    /// f32 [1, reduction_factor]
-    stop_logits: Tensor,
-    n_mels: usize,
+    /// By the number of rows and the cross-attention capacity that they were made for.
+    bindings: HashMap<(usize, usize), Binding>,
+    rows: Rows,
+    cache: KvCache,
+    cross: CrossCache,
+    /// Steps made in each row's present sentence.
+    steps: Vec<usize>,
+    slots: usize,
     positions: usize,
-    /// Steps made in the present sentence; `None` before the first.
-    steps: Option<usize>,
-    /// Bound memory that must live as long as the binding.
-    _cache: KvCache,
-    sentence: Option<Encoded>,
 }
 
-/// What changes from step to step.
-struct Inputs {
-    /// f32 [1, n_mels]
+/// What goes into a step and what comes out, a row a stream.
+struct Rows {
+    n_mels: usize,
+    reduction_factor: usize,
+    hidden: usize,
+    units: usize,
+    /// f32 [slots, n_mels]
     frame: Tensor,
-    /// i64 [1]
+    /// f32 [slots, hidden]
+    speaker_bias: Tensor,
+    /// i64 [slots]
     position: Tensor,
-    /// i32 [1]
+    /// i32 [slots]
     past_length: Tensor,
     /// i32 [1]
     total_length: Tensor,
-    /// By prenet layer, f32 [1, units]
+    /// By prenet layer, f32 [slots, units]
     keep_masks: Vec<Tensor>,
+    /// f32 [slots, reduction_factor · n_mels]
+    frames: Tensor,
+    /// f32 [slots, reduction_factor]
+    stop_logits: Tensor,
 }
 
-/// What one step gave.
+/// What a step gave one row.
+#[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     /// [reduction_factor · n_mels]: the next frames, row by row
     pub frames: &'a [f32],
@@ -58,92 +71,232 @@ pub struct Step<'a> {
     pub stop_logits: &'a [f32],
 }
 
+/// Bytes of cache that one stream of a voice takes.
+pub fn cache_bytes_per_stream(config: &AcousticConfig, dtype: Dtype) -> usize {
+    KvCache::bytes_per_stream(config, dtype) + CrossCache::bytes_per_stream(config, dtype)
+}
+
 impl Decoder {
-    /// Builds the step graph of `voice` in the dtypes of `plan`, loads it and allocates its cache.
-    pub fn load(runtime: &Runtime, voice: &Voice, plan: &Plan, threads: usize) -> Result<Self> {
+    /// Builds the step graph of `voice` as `plan` says, loads it and allocates `slots` rows.
+    pub fn load(runtime: &Runtime, voice: &Voice, plan: &Plan, threads: usize, slots: usize) -> Result<Self> {
         let config = &voice.config;
         let session = runtime.session("decoder step", &graph::decoder_step(voice, plan.decoder)?, threads)?;
-        let mut binding = session.binding()?;
-
-        let (n_mels, r) = (config.num_mel_bins, config.reduction_factor);
-        let masks = 0..config.speech_decoder_prenet_layers;
-        let units = config.speech_decoder_prenet_units;
-        let inputs = Inputs {
-            frame: Tensor::f32(&[1, n_mels], &vec![0.0; n_mels])?,
-            position: Tensor::i64(&[1], &[0])?,
-            past_length: Tensor::i32(&[1], &[0])?,
-            total_length: Tensor::i32(&[1], &[0])?,
-            keep_masks: masks.map(|_| Tensor::f32(&[1, units], &vec![0.0; units])).collect::<Result<_>>()?,
-        };
-        binding.input(graph::FRAME, &inputs.frame)?;
-        binding.input(graph::POSITION, &inputs.position)?;
-        binding.input(graph::PAST_LENGTH, &inputs.past_length)?;
-        binding.input(graph::TOTAL_LENGTH, &inputs.total_length)?;
-        for (layer, mask) in inputs.keep_masks.iter().enumerate() {
-            binding.input(&graph::keep_mask(layer), mask)?;
-        }
-        let mut frames = Tensor::f32(&[1, r * n_mels], &vec![0.0; r * n_mels])?;
-        binding.output(graph::FRAMES, &mut frames)?;
-        let mut stop_logits = Tensor::f32(&[1, r], &vec![0.0; r])?;
-        binding.output(graph::STOP_LOGITS, &mut stop_logits)?;
-
-        let positions = config.max_speech_positions;
-        let mut cache = KvCache::allocate(config, plan.decoder.executed.kv_cache, 1, positions)?;
-        cache.bind(&mut binding)?;
+        let dtype = plan.decoder.executed.kv_cache;
         Ok(Self {
             session,
-            binding,
-            inputs,
-            frames,
-            stop_logits,
-            n_mels,
-            positions,
-            steps: None,
-            _cache: cache,
-            sentence: None,
+            bindings: HashMap::new(),
+            rows: Rows::allocate(config, slots)?,
+            cache: KvCache::allocate(config, dtype, slots)?,
+            cross: CrossCache::allocate(config, dtype, slots)?,
+            steps: Vec::with_capacity(slots),
+            slots,
+            positions: config.max_speech_positions,
         })
     }
 
-    /// Begins a sentence: the position returns to zero and the cache counts as empty.
-    pub fn begin(&mut self, sentence: Encoded) -> Result<()> {
-        self.binding.input(graph::SPEAKER_BIAS, &sentence.speaker_bias)?;
-        for (layer, (key, value)) in sentence.cross_keys.iter().zip(&sentence.cross_values).enumerate() {
-            self.binding.input(&encoder_graph::cross_key(layer), key)?;
-            self.binding.input(&encoder_graph::cross_value(layer), value)?;
+    /// Rows in use.
+    pub fn occupied(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Begins `sentence` in the first free row. -> the row
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when every row is in use.
+    pub fn join(&mut self, sentence: Encoded) -> Result<usize> {
+        let row = self.occupied();
+        if row == self.slots {
+            return Err(Error::Internal(format!("all {} rows of the decoder are in use", self.slots)));
         }
-        let mask = Tensor::i32(&[1, sentence.tokens], &vec![1; sentence.tokens])?;
-        self.binding.input(graph::CROSS_MASK, &mask)?;
-        self.inputs.frame.f32_mut()?.fill(0.0);
-        self.sentence = Some(sentence);
-        self.steps = Some(0);
+        self.rows.begin(row, &sentence)?;
+        self.cross.push(sentence)?;
+        self.steps.push(0);
+        Ok(row)
+    }
+
+    /// Begins the next sentence of the stream in `row`.
+    pub fn begin(&mut self, row: usize, sentence: Encoded) -> Result<()> {
+        self.rows.begin(row, &sentence)?;
+        self.cross.replace(row, sentence)?;
+        self.steps[row] = 0;
         Ok(())
     }
 
-    /// Makes one step. `fill_mask(layer, mask)` writes each prenet layer's dropout mask.
+    /// Frees the last row.
+    pub fn leave_last(&mut self) {
+        self.steps.pop();
+        self.cross.pop();
+    }
+
+    /// Exchanges two rows.
+    pub fn swap(&mut self, a: usize, b: usize) -> Result<()> {
+        if a == b {
+            return Ok(());
+        }
+        self.cache.swap(a, b, self.steps[a].max(self.steps[b]))?;
+        self.cross.swap(a, b)?;
+        self.rows.swap(a, b)?;
+        self.steps.swap(a, b);
+        Ok(())
+    }
+
+    /// Makes one step of the first `active` rows. `fill_mask(row, step, layer, mask)` writes the dropout masks.
     ///
     /// # Errors
-    /// [`Error::Internal`] before [`Self::begin`], past the position table, or when a frame is not finite.
-    pub fn step(&mut self, mut fill_mask: impl FnMut(usize, &mut [f32])) -> Result<Step<'_>> {
+    /// [`Error::Internal`] when a row lies past the position table or the runtime fails.
+    pub fn step(
+        &mut self,
+        active: usize,
+        mut fill_mask: impl FnMut(usize, usize, usize, &mut [f32]),
+    ) -> Result<()> {
         let steps =
-            self.steps.ok_or_else(|| Error::Internal("a decoder step without a sentence".to_owned()))?;
-        if steps >= self.positions {
-            return Err(Error::Internal(format!("step {steps} lies past the {} positions", self.positions)));
+            self.steps.get(..active).ok_or_else(|| Error::Internal(format!("no {active} rows to step")))?;
+        let Some(&longest) = steps.iter().max() else { return Ok(()) };
+        if longest >= self.positions {
+            return Err(Error::Internal(format!(
+                "step {longest} lies past the {} positions",
+                self.positions
+            )));
         }
-        for (layer, mask) in self.inputs.keep_masks.iter_mut().enumerate() {
-            fill_mask(layer, mask.f32_mut()?);
+        self.rows.prepare(steps, longest, &mut fill_mask)?;
+        let key = (active, self.cross.capacity());
+        if !self.bindings.contains_key(&key) {
+            // Bindings of another capacity view memory that has a new meaning now.
+            self.bindings.retain(|&(_, capacity), _| capacity == key.1);
+            let binding = self.bind(active)?;
+            self.bindings.insert(key, binding);
         }
-        self.inputs.position.i64_mut()?[0] = steps as i64;
-        self.inputs.past_length.i32_mut()?[0] = steps as i32;
-        self.inputs.total_length.i32_mut()?[0] = steps as i32 + 1;
-        self.session.run_bound(&self.binding)?;
-
-        let frames = self.frames.as_f32()?;
-        if !frames.iter().all(|value| value.is_finite()) {
-            return Err(Error::Internal(format!("step {steps} gave a mel frame that is not finite")));
+        self.session.run_bound(&self.bindings[&key])?;
+        for row in 0..active {
+            self.rows.feed_back(row)?;
+            self.steps[row] += 1;
         }
-        let newest = frames.len() - self.n_mels;
-        self.inputs.frame.f32_mut()?.copy_from_slice(&frames[newest..]);
-        self.steps = Some(steps + 1);
-        Ok(Step { frames, stop_logits: self.stop_logits.as_f32()? })
+        Ok(())
     }
+
+    /// What the last step gave `row`.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when a frame is not finite.
+    pub fn output(&self, row: usize) -> Result<Step<'_>> {
+        let step = self.rows.output(row)?;
+        if !step.frames.iter().all(|value| value.is_finite()) {
+            let number = self.steps.get(row).copied().unwrap_or_default();
+            return Err(Error::Internal(format!("step {number} gave a mel frame that is not finite")));
+        }
+        Ok(step)
+    }
+
+    fn bind(&self, rows: usize) -> Result<Binding> {
+        let mut binding = self.session.binding()?;
+        // SAFETY: everything bound lives in `self` as the session that runs the binding does, is allocated once,
+        // and is accessed between runs only; bindings of an old capacity are dropped before they could run.
+        unsafe {
+            self.rows.bind(&mut binding, rows)?;
+            self.cache.bind(&mut binding, rows)?;
+            self.cross.bind(&mut binding, rows)?;
+        }
+        Ok(binding)
+    }
+}
+
+impl Rows {
+    fn allocate(config: &AcousticConfig, slots: usize) -> Result<Self> {
+        let (n_mels, r, hidden) = (config.num_mel_bins, config.reduction_factor, config.hidden_size);
+        let units = config.speech_decoder_prenet_units;
+        let zeros = |width: usize| Tensor::f32(&[slots, width], &vec![0.0; slots * width]);
+        let keep_masks =
+            (0..config.speech_decoder_prenet_layers).map(|_| zeros(units)).collect::<Result<_>>()?;
+        Ok(Self {
+            n_mels,
+            reduction_factor: r,
+            hidden,
+            units,
+            frame: zeros(n_mels)?,
+            speaker_bias: zeros(hidden)?,
+            position: Tensor::i64(&[slots], &vec![0; slots])?,
+            past_length: Tensor::i32(&[slots], &vec![0; slots])?,
+            total_length: Tensor::i32(&[1], &[0])?,
+            keep_masks,
+            frames: zeros(r * n_mels)?,
+            stop_logits: zeros(r)?,
+        })
+    }
+
+    fn begin(&mut self, row: usize, sentence: &Encoded) -> Result<()> {
+        let speaker_bias = sentence.speaker_bias.as_f32()?;
+        self.speaker_bias.f32_mut()?[row * self.hidden..][..self.hidden].copy_from_slice(speaker_bias);
+        self.frame.f32_mut()?[row * self.n_mels..][..self.n_mels].fill(0.0);
+        Ok(())
+    }
+
+    fn swap(&mut self, a: usize, b: usize) -> Result<()> {
+        swap_rows(self.frame.f32_mut()?, self.n_mels, a, b);
+        swap_rows(self.speaker_bias.f32_mut()?, self.hidden, a, b);
+        swap_rows(self.frames.f32_mut()?, self.reduction_factor * self.n_mels, a, b);
+        swap_rows(self.stop_logits.f32_mut()?, self.reduction_factor, a, b);
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        steps: &[usize],
+        longest: usize,
+        fill_mask: &mut impl FnMut(usize, usize, usize, &mut [f32]),
+    ) -> Result<()> {
+        for (layer, masks) in self.keep_masks.iter_mut().enumerate() {
+            let rows = masks.f32_mut()?.chunks_exact_mut(self.units);
+            for ((row, mask), &step) in rows.enumerate().zip(steps) {
+                fill_mask(row, step, layer, mask);
+            }
+        }
+        self.position.i64_mut()?.iter_mut().zip(steps).for_each(|(position, &step)| *position = step as i64);
+        self.past_length.i32_mut()?.iter_mut().zip(steps).for_each(|(length, &step)| *length = step as i32);
+        self.total_length.i32_mut()?[0] = longest as i32 + 1;
+        Ok(())
+    }
+
+    /// Makes the newest frame of `row` the next step's input.
+    fn feed_back(&mut self, row: usize) -> Result<()> {
+        let width = self.reduction_factor * self.n_mels;
+        let newest = &self.frames.as_f32()?[(row + 1) * width - self.n_mels..(row + 1) * width];
+        self.frame.f32_mut()?[row * self.n_mels..][..self.n_mels].copy_from_slice(newest);
+        Ok(())
+    }
+
+    fn output(&self, row: usize) -> Result<Step<'_>> {
+        let (width, r) = (self.reduction_factor * self.n_mels, self.reduction_factor);
+        Ok(Step {
+            frames: &self.frames.as_f32()?[row * width..][..width],
+            stop_logits: &self.stop_logits.as_f32()?[row * r..][..r],
+        })
+    }
+
+    /// Binds the first `rows` rows.
+    ///
+    /// # Safety
+    /// The tensors must outlive every run of `binding`, and nobody may access them during one.
+    unsafe fn bind(&self, binding: &mut Binding, rows: usize) -> Result<()> {
+        let (mels, r) = (self.n_mels, self.reduction_factor);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            binding.input_rows(graph::FRAME, &self.frame, &[rows, mels])?;
+            binding.input_rows(graph::SPEAKER_BIAS, &self.speaker_bias, &[rows, self.hidden])?;
+            binding.input_rows(graph::POSITION, &self.position, &[rows])?;
+            binding.input_rows(graph::PAST_LENGTH, &self.past_length, &[rows])?;
+            binding.input_rows(graph::TOTAL_LENGTH, &self.total_length, &[1])?;
+            for (layer, masks) in self.keep_masks.iter().enumerate() {
+                binding.input_rows(&graph::keep_mask(layer), masks, &[rows, self.units])?;
+            }
+            binding.output_rows(graph::FRAMES, &self.frames, &[rows, r * mels])?;
+            binding.output_rows(graph::STOP_LOGITS, &self.stop_logits, &[rows, r])
+        }
+    }
+}
+
+/// Exchanges two rows of row-major [rows, width] values.
+fn swap_rows(values: &mut [f32], width: usize, a: usize, b: usize) {
+    let (low, high) = (a.min(b), a.max(b));
+    let (before, from_high) = values.split_at_mut(high * width);
+    before[low * width..][..width].swap_with_slice(&mut from_high[..width]);
 }

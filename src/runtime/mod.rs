@@ -7,9 +7,11 @@ mod fetch;
 pub mod library;
 mod tensor;
 
+use std::ffi::CString;
 use std::path::Path;
 use std::time::Instant;
 
+use ort::AsPointer;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{IoBinding, SessionInputValue};
 
@@ -75,7 +77,11 @@ impl Runtime {
             // TF32 would narrow the products of an f32 stage to 11 bits.
             #[cfg(feature = "cuda")]
             Accelerator::Cuda(device) => {
-                let provider = ort::ep::CUDA::default().with_device_id(device).with_tf32(false).build().error_on_failure();
+                let provider = ort::ep::CUDA::default()
+                    .with_device_id(device)
+                    .with_tf32(false)
+                    .build()
+                    .error_on_failure();
                 builder = builder.with_execution_providers([provider])?;
             }
             #[cfg(not(feature = "cuda"))]
@@ -132,16 +138,42 @@ pub struct Binding {
 }
 
 impl Binding {
-    pub fn input(&mut self, name: &str, tensor: &Tensor) -> Result<()> {
-        self.inner.bind_input(name, tensor.value()).map_err(|e| bind_fault(name, &e))
+    /// Binds the first rows of `tensor`, reshaped to `shape`, as input `name`.
+    ///
+    /// # Safety
+    /// `tensor` must outlive every run of this binding, and nobody may access it during one.
+    pub unsafe fn input_rows(&mut self, name: &str, tensor: &Tensor, shape: &[usize]) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.bind(name, tensor, shape, ort::api().BindInput) }
     }
 
-    /// Binds `tensor` as the place where output `name` is written; it may be bound as an input as well.
-    pub fn output(&mut self, name: &str, tensor: &mut Tensor) -> Result<()> {
-        self.inner.bind_output(name, tensor.value_mut()).map_err(|e| bind_fault(name, &e))
+    /// Binds the first rows of `tensor`, reshaped to `shape`, as the place where output `name` is written. The
+    /// same rows may be bound as an input: that is how a cache is appended to in place.
+    ///
+    /// # Safety
+    /// As for [`Self::input_rows`].
+    pub unsafe fn output_rows(&mut self, name: &str, tensor: &Tensor, shape: &[usize]) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.bind(name, tensor, shape, ort::api().BindOutput) }
+    }
+
+    /// The binding's own functions copy an input that does not own its memory, and refuse an output that is
+    /// bound as an input too; the runtime below does neither, so it is asked directly.
+    unsafe fn bind(&mut self, name: &str, tensor: &Tensor, shape: &[usize], bind: Bind) -> Result<()> {
+        let fault = |e: String| Error::Internal(format!("{name} could not be bound: {e}"));
+        let c_name = CString::new(name).map_err(|e| fault(e.to_string()))?;
+        let binding = self.inner.ptr().cast_mut();
+        // SAFETY: all three pointers live through the call, and the binding takes its own reference to the
+        // value; the memory behind it is the caller's promise. The status is ours from then on.
+        tensor.with_rows(shape, |rows| unsafe {
+            ort::Error::result_from_status(bind(binding, c_name.as_ptr(), rows))
+                .map_err(|e| fault(e.to_string()))
+        })
     }
 }
 
-fn bind_fault(name: &str, error: &ort::Error) -> Error {
-    Error::Internal(format!("{name} could not be bound: {error}"))
-}
+type Bind = unsafe extern "system" fn(
+    *mut ort::sys::OrtIoBinding,
+    *const std::ffi::c_char,
+    *const ort::sys::OrtValue,
+) -> ort::sys::OrtStatusPtr;

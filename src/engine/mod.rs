@@ -1,0 +1,233 @@
+//! A [`StreamRequest`] and its segments in, a stream of [`AudioChunk`]s out, many at once.
+//!
+//! Three threads own the sessions: one encodes, one steps every active stream together, one refines and vocodes
+//! what the steps have made. Bounded channels join them. Never queues without a bound, and never lets one reader
+//! hold up another.
+
+mod admission;
+mod chunker;
+mod encoder_thread;
+mod stats;
+mod step_loop;
+mod stream;
+mod vocoder_thread;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use chunker::{ChunkSizes, Chunker, Tail};
+pub use stats::{Distribution, Stats};
+pub use stream::{AudioStream, TextInlet};
+
+use admission::Admission;
+use step_loop::{Command, Opening, StepLoop};
+use vocoder_thread::Message;
+
+use crate::decoder::{Decoder, End, StopRule, cache_bytes_per_stream};
+use crate::encoder::Encoder;
+use crate::error::{Error, Result};
+use crate::postnet::Postnet;
+use crate::precision::Plan;
+use crate::runtime::Runtime;
+use crate::text::Segment;
+use crate::vocoder::Vocoder;
+use crate::voice::Voice;
+
+/// Commands that may wait for the step loop, which takes them between two steps.
+const COMMANDS: usize = 4096;
+/// Steps' worth of frames that may wait for the vocoder thread.
+const FRAMES_AHEAD: usize = 1024;
+/// Sentences that may wait for the encoder thread.
+const SENTENCES_AHEAD: usize = 1024;
+
+/// The number of a stream within its engine.
+pub type StreamId = u64;
+
+/// How an engine is set up.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Threads in all, at least 1.
+    pub threads: usize,
+    /// Streams that step together at most.
+    pub max_streams: usize,
+    /// Requests that may wait for a stream to end.
+    pub queue: usize,
+    /// What the caches may take; fewer streams step together where it does not suffice.
+    pub kv_cache_bytes: usize,
+    /// A reader that takes nothing for this long is dropped.
+    pub slow_client_timeout: Duration,
+}
+
+/// How a request is spoken.
+#[derive(Debug, Clone)]
+pub struct StreamRequest {
+    /// [speaker_embedding_dim], before its L2 normalisation
+    pub speaker: Vec<f32>,
+    /// Chooses the prenet's dropout masks: the same seed gives the same audio.
+    pub seed: u64,
+    pub chunk_sizes: ChunkSizes,
+    /// A request that has not begun to be spoken by then is dropped.
+    pub deadline: Option<Instant>,
+}
+
+/// A run of samples, in playing order.
+#[derive(Debug, Clone)]
+pub struct AudioChunk {
+    /// f32 in −1..1 at the voice's sample rate, one channel, a whole number of mel frames or a silence
+    pub samples: Vec<f32>,
+    /// The sentence that this chunk completes, if it does.
+    pub completes: Option<SpokenSentence>,
+}
+
+/// What became of one sentence.
+#[derive(Debug, Clone)]
+pub struct SpokenSentence {
+    /// The text that was spoken, its symbols, and what the voice could not pronounce.
+    pub segment: Segment,
+    pub ending: Ending,
+}
+
+/// How a sentence came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    pub steps: usize,
+    pub frames: usize,
+    pub end: End,
+}
+
+/// What of a voice decides how its sentences run and end.
+struct VoiceRules {
+    dropout: f32,
+    stop_threshold: f32,
+    max_frames_per_symbol: f32,
+    reduction_factor: usize,
+    positions: usize,
+}
+
+impl VoiceRules {
+    fn new(voice: &Voice) -> Self {
+        Self {
+            dropout: voice.config.speech_decoder_prenet_dropout,
+            stop_threshold: voice.stop_threshold,
+            max_frames_per_symbol: voice.max_frames_per_symbol,
+            reduction_factor: voice.config.reduction_factor,
+            positions: voice.config.max_speech_positions,
+        }
+    }
+
+    fn cap(&self, tokens: usize) -> usize {
+        StopRule::cap(tokens, self.max_frames_per_symbol, self.reduction_factor, self.positions)
+    }
+}
+
+/// One voice, speaking many requests at once.
+pub struct Engine {
+    commands: SyncSender<Command>,
+    vocoder: SyncSender<Message>,
+    admission: Arc<Admission>,
+    stats: Arc<Stats>,
+    next_id: AtomicU64,
+    slots: usize,
+}
+
+impl Engine {
+    /// Builds every graph of `voice` as `plan` says, allocates the caches and starts the threads.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] when the cache budget does not hold one stream.
+    pub fn start(runtime: &Runtime, voice: &Voice, plan: &Plan, options: &EngineOptions) -> Result<Self> {
+        let per_stream = cache_bytes_per_stream(&voice.config, plan.decoder.executed.kv_cache);
+        let slots = options.max_streams.min(options.kv_cache_bytes / per_stream);
+        if slots == 0 {
+            let budget = options.kv_cache_bytes;
+            return Err(Error::InvalidRequest(format!(
+                "a KV cache of {budget} bytes for {} streams: one stream takes {per_stream}",
+                options.max_streams
+            )));
+        }
+        tracing::info!("KV cache of {} bytes for {slots} streams", slots * per_stream);
+
+        let decoder_threads = options.threads.saturating_sub(1).max(1);
+        let encoder = Encoder::load(runtime, voice, plan, options.threads)?;
+        let decoder = Decoder::load(runtime, voice, plan, decoder_threads, slots)?;
+        let postnet = Postnet::load(runtime, voice, plan, 1)?;
+        let tail = Tail { postnet, vocoder: Vocoder::load(runtime, voice, plan, 1)? };
+
+        let stats = Arc::new(Stats::default());
+        let (commands, command_inbox) = sync_channel(COMMANDS);
+        let (jobs, job_inbox) = sync_channel(SENTENCES_AHEAD);
+        let (messages, message_inbox) = sync_channel(FRAMES_AHEAD);
+        let step_loop = StepLoop {
+            decoder,
+            rules: VoiceRules::new(voice),
+            slots,
+            slow_client_timeout: options.slow_client_timeout,
+            encoder: jobs,
+            vocoder: messages.clone(),
+            stats: Arc::clone(&stats),
+        };
+        spawn("decoder", move || step_loop.run(&command_inbox))?;
+        let results = commands.clone();
+        spawn("encoder", move || encoder_thread::run(encoder, &job_inbox, &results))?;
+        let (wake, sample_rate_hz) = (commands.clone(), voice.vocoder_config.sample_rate_hz());
+        spawn("vocoder", move || vocoder_thread::run(tail, sample_rate_hz, &message_inbox, &wake))?;
+
+        let admission = Admission::new(slots, options.queue);
+        Ok(Self { commands, vocoder: messages, admission, stats, next_id: AtomicU64::new(0), slots })
+    }
+
+    /// Opens a stream, or refuses it at the door.
+    ///
+    /// # Errors
+    /// [`Error::Overloaded`] when streams and queue are taken, [`Error::Unavailable`] while draining.
+    pub fn open(&self, request: StreamRequest) -> Result<(TextInlet, AudioStream)> {
+        let permit = self.admission.admit()?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands);
+        let StreamRequest { speaker, seed, chunk_sizes, deadline } = request;
+        let opening = Opening { id, speaker, seed, flow: Arc::clone(outlet.flow()), deadline };
+        let gone = || Error::Internal("the engine has ended".to_owned());
+        self.vocoder.send(Message::Open(id, outlet, chunk_sizes)).map_err(|_| gone())?;
+        self.commands.send(Command::Open(Box::new(opening))).map_err(|_| gone())?;
+        Ok((inlet, stream))
+    }
+
+    /// Refuses new requests from now on; those in work go on.
+    pub fn drain(&self) {
+        self.admission.drain();
+    }
+
+    /// Ends every stream for `reason`.
+    pub fn cancel_all(&self, reason: &str) {
+        let _ = self.commands.send(Command::CancelAll(reason.to_owned()));
+    }
+
+    /// Requests that have been admitted and have not ended.
+    pub fn in_flight(&self) -> usize {
+        self.admission.in_flight()
+    }
+
+    /// Streams that can step together.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    pub fn stats(&self) -> &Arc<Stats> {
+        &self.stats
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // The other threads end when the step loop lets go of their channels.
+        let _ = self.commands.send(Command::Stop);
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    let fault = |e| Error::Internal(format!("the {name} thread did not start: {e}"));
+    thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(fault)
+}

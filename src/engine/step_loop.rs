@@ -1,0 +1,397 @@
+//! Commands in, frames of every active stream out, step by step: the synthesis loop.
+//!
+//! Requests join and leave between two steps. Streams in work stand in the decoder's rows, those that step in
+//! front; a stream that waits for its reader or its next sentence is parked behind them. Never blocks on one
+//! stream while another could step.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use super::encoder_thread::EncodeJob;
+use super::stream::Flow;
+use super::vocoder_thread::Message;
+use super::{Ending, SpokenSentence, Stats, StreamId, VoiceRules};
+use crate::decoder::{Decoder, End, PrenetDropout, StopRule};
+use crate::encoder::Encoded;
+use crate::error::{Error, Result};
+use crate::text::Segment;
+
+/// How often parked streams are looked at when nothing steps.
+const PARKED_INTERVAL: Duration = Duration::from_millis(5);
+/// How long the loop sleeps at most when there is nothing to do.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// What the rest of the engine tells the step loop.
+#[derive(Debug)]
+pub(super) enum Command {
+    Open(Box<Opening>),
+    Segment(StreamId, Segment),
+    EndOfText(StreamId),
+    Encoded(StreamId, Box<Result<Encoded>>),
+    /// Something has changed that the loop should look at.
+    Wake,
+    /// Every stream ends now, for this reason.
+    CancelAll(String),
+    /// The engine ends.
+    Stop,
+}
+
+/// A stream that has been admitted.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub id: StreamId,
+    /// [speaker_embedding_dim]
+    pub speaker: Vec<f32>,
+    pub seed: u64,
+    pub flow: Arc<Flow>,
+    pub deadline: Option<Instant>,
+}
+
+/// One request, from its admission to its end.
+struct Stream {
+    opening: Opening,
+    opened: Instant,
+    /// Segments that have not been sent to the encoder.
+    text: VecDeque<Segment>,
+    text_ended: bool,
+    /// The segment that is with the encoder, or has come back from it.
+    next: Option<(Segment, Option<Encoded>)>,
+    /// Sentences begun.
+    sentences: u64,
+    /// It holds, or is promised, a row of the decoder.
+    admitted: bool,
+}
+
+/// What a row of the decoder is doing.
+struct Row {
+    id: StreamId,
+    /// The sentence being decoded; `None` between two.
+    sentence: Option<Sentence>,
+}
+
+struct Sentence {
+    segment: Segment,
+    dropout: PrenetDropout,
+    rule: StopRule,
+    steps: usize,
+}
+
+/// The loop's own state.
+pub(super) struct StepLoop {
+    pub decoder: Decoder,
+    pub rules: VoiceRules,
+    pub slots: usize,
+    pub slow_client_timeout: Duration,
+    pub encoder: SyncSender<EncodeJob>,
+    pub vocoder: SyncSender<Message>,
+    pub stats: Arc<Stats>,
+}
+
+struct State {
+    own: StepLoop,
+    streams: HashMap<StreamId, Stream>,
+    /// Streams that wait for a row, in the order of their admission.
+    queue: VecDeque<StreamId>,
+    /// Streams that hold or are promised a row.
+    admitted: usize,
+    /// In the order of the decoder's rows; the first `active` step.
+    rows: Vec<Row>,
+    active: usize,
+}
+
+/// The vocoder or the encoder thread has gone: nothing can be finished any more.
+struct Gone;
+
+impl StepLoop {
+    /// Serves commands until it is told to stop.
+    pub fn run(self, commands: &Receiver<Command>) {
+        let (streams, queue, rows) = (HashMap::new(), VecDeque::new(), Vec::new());
+        let mut state = State { own: self, streams, queue, admitted: 0, rows, active: 0 };
+        while state.receive(commands) {
+            if state.turn().is_err() {
+                tracing::error!("the engine has lost a thread and ends");
+                return;
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes every command that is there; waits for one when no row steps. -> false when the engine ends
+    fn receive(&mut self, commands: &Receiver<Command>) -> bool {
+        if self.active == 0 {
+            let patience = if self.streams.is_empty() { IDLE } else { PARKED_INTERVAL };
+            match commands.recv_timeout(patience) {
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(command) => self.obey(command),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        loop {
+            match commands.try_recv() {
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Wake | Command::Stop => {}
+            Command::Open(opening) => {
+                let id = opening.id;
+                let (text, opened) = (VecDeque::new(), Instant::now());
+                let stream = Stream {
+                    opening: *opening,
+                    opened,
+                    text,
+                    text_ended: false,
+                    next: None,
+                    sentences: 0,
+                    admitted: false,
+                };
+                self.streams.insert(id, stream);
+                self.queue.push_back(id);
+            }
+            Command::Segment(id, segment) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.text.push_back(segment);
+                }
+            }
+            Command::EndOfText(id) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.text_ended = true;
+                }
+            }
+            Command::Encoded(id, encoded) => match (*encoded, self.streams.get_mut(&id)) {
+                (Ok(encoded), Some(Stream { next: Some((_, place)), .. })) => *place = Some(encoded),
+                (Err(error), Some(_)) => _ = self.close(id, Some(error)),
+                _ => {}
+            },
+            Command::CancelAll(reason) => {
+                for id in self.streams.keys().copied().collect::<Vec<_>>() {
+                    let _ = self.close(id, Some(Error::Unavailable(reason.clone())));
+                }
+            }
+        }
+    }
+
+    /// Looks after every stream, then steps those that can.
+    fn turn(&mut self) -> Result<(), Gone> {
+        self.drop_the_lost()?;
+        self.admit();
+        self.encode_ahead()?;
+        self.seat()?;
+        self.own.stats.active.store(self.active, Ordering::Relaxed);
+        self.own.stats.queued.store(self.queue.len(), Ordering::Relaxed);
+        if self.active > 0 { self.step() } else { Ok(()) }
+    }
+
+    /// Ends the streams whose reader has gone, has stalled for too long, or whose deadline has passed.
+    fn drop_the_lost(&mut self) -> Result<(), Gone> {
+        let now = Instant::now();
+        let patience = self.own.slow_client_timeout;
+        let lost = |stream: &Stream| {
+            let opening = &stream.opening;
+            if opening.flow.is_cancelled() {
+                return Some(None);
+            }
+            if opening.flow.stalled_for().is_some_and(|stalled| stalled > patience) {
+                let reason = format!("the reader took nothing for {} ms", patience.as_millis());
+                return Some(Some(Error::Overloaded(reason)));
+            }
+            let late = stream.sentences == 0 && opening.deadline.is_some_and(|deadline| deadline <= now);
+            late.then(|| {
+                Some(Error::DeadlineExceeded("the deadline passed before speech could begin".to_owned()))
+            })
+        };
+        let found: Vec<_> =
+            self.streams.iter().filter_map(|(&id, stream)| Some((id, lost(stream)?))).collect();
+        for (id, error) in found {
+            if error.is_none() {
+                self.own.stats.cancelled.fetch_add(1, Ordering::Relaxed);
+            }
+            self.close(id, error)?;
+        }
+        Ok(())
+    }
+
+    /// Promises free rows to the streams that have waited longest.
+    fn admit(&mut self) {
+        while self.admitted < self.own.slots
+            && let Some(id) = self.queue.pop_front()
+        {
+            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            stream.admitted = true;
+            self.admitted += 1;
+            self.own.stats.queue_wait.observe(stream.opened.elapsed());
+        }
+    }
+
+    /// Sends the next segment of every admitted stream to the encoder; ends the streams that have none.
+    fn encode_ahead(&mut self) -> Result<(), Gone> {
+        let busy: Vec<StreamId> =
+            self.rows.iter().filter(|row| row.sentence.is_some()).map(|row| row.id).collect();
+        let mut ended = Vec::new();
+        for (&id, stream) in &mut self.streams {
+            if !stream.admitted || stream.next.is_some() {
+                continue;
+            }
+            if let Some(segment) = stream.text.pop_front() {
+                let (ids, speaker) = (segment.ids.clone(), stream.opening.speaker.clone());
+                stream.next = Some((segment, None));
+                self.own.encoder.send(EncodeJob { id, ids, speaker }).map_err(|_| Gone)?;
+            } else if stream.text_ended && !busy.contains(&id) {
+                ended.push(id);
+            }
+        }
+        ended.into_iter().try_for_each(|id| self.close(id, None))
+    }
+
+    /// Gives encoded sentences a row, parks the rows that cannot step and brings those that can to the front.
+    fn seat(&mut self) -> Result<(), Gone> {
+        let ready: Vec<StreamId> = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| matches!(stream.next, Some((_, Some(_)))))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in ready {
+            let row = self.rows.iter().position(|row| row.id == id);
+            if row.is_none_or(|row| self.rows[row].sentence.is_none())
+                && let Err(error) = self.begin(id, row)
+            {
+                self.close(id, Some(error))?;
+            }
+        }
+        let mut row = 0;
+        while row < self.rows.len() {
+            let steps = self.can_step(row);
+            if steps && row >= self.active {
+                self.swap(row, self.active)?;
+                self.active += 1;
+            } else if !steps && row < self.active {
+                self.active -= 1;
+                self.swap(row, self.active)?;
+                continue;
+            }
+            row += 1;
+        }
+        Ok(())
+    }
+
+    fn can_step(&self, row: usize) -> bool {
+        let Row { id, sentence } = &self.rows[row];
+        let paused = self.streams.get(id).is_none_or(|stream| stream.opening.flow.stalled_for().is_some());
+        sentence.is_some() && !paused
+    }
+
+    /// Begins the encoded sentence of stream `id` in its row, or in a new one.
+    fn begin(&mut self, id: StreamId, row: Option<usize>) -> Result<()> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some((segment, Some(encoded))) = stream.next.take() else { return Ok(()) };
+        let rules = &self.own.rules;
+        let sentence = Sentence {
+            dropout: PrenetDropout::new(rules.dropout, stream.opening.seed, stream.sentences),
+            rule: StopRule::new(rules.stop_threshold, rules.cap(encoded.tokens)),
+            steps: 0,
+            segment,
+        };
+        stream.sentences += 1;
+        match row {
+            Some(row) => {
+                self.own.decoder.begin(row, encoded)?;
+                self.rows[row].sentence = Some(sentence);
+            }
+            None => {
+                self.own.decoder.join(encoded)?;
+                self.rows.push(Row { id, sentence: Some(sentence) });
+            }
+        }
+        Ok(())
+    }
+
+    fn swap(&mut self, a: usize, b: usize) -> Result<(), Gone> {
+        self.own.decoder.swap(a, b).map_err(|error| {
+            tracing::error!("{error}");
+            Gone
+        })?;
+        self.rows.swap(a, b);
+        Ok(())
+    }
+
+    /// One step of every active row.
+    fn step(&mut self) -> Result<(), Gone> {
+        let began = Instant::now();
+        let rows = &self.rows;
+        let stepped = self.own.decoder.step(self.active, |row, step, layer, mask| {
+            if let Some(sentence) = &rows[row].sentence {
+                sentence.dropout.fill(step as u64, layer as u64, mask);
+            }
+        });
+        self.own.stats.steps.fetch_add(1, Ordering::Relaxed);
+        self.own.stats.step_time.observe(began.elapsed());
+        if let Err(error) = stepped {
+            // What failed was the whole batch: every stream in it ends, those that are parked go on.
+            let ids: Vec<StreamId> = self.rows[..self.active].iter().map(|row| row.id).collect();
+            let reason = error.to_string();
+            return ids.into_iter().try_for_each(|id| self.close(id, Some(Error::Internal(reason.clone()))));
+        }
+        // From the last row on, since a row that leaves is filled with a later one.
+        for row in (0..self.active).rev() {
+            self.hand_out(row)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the last step gave `row` to the vocoder, and ends its sentence if it has come to its end.
+    fn hand_out(&mut self, row: usize) -> Result<(), Gone> {
+        let id = self.rows[row].id;
+        let step = match self.own.decoder.output(row) {
+            Ok(step) => step,
+            Err(error) => return self.close(id, Some(error)),
+        };
+        let Some(sentence) = &mut self.rows[row].sentence else { return Ok(()) };
+        sentence.steps += 1;
+        let end = sentence.rule.after(sentence.steps, step.stop_logits);
+        self.own.vocoder.send(Message::Frames(id, step.frames.to_vec())).map_err(|_| Gone)?;
+        if let Some(end) = end
+            && let Some(sentence) = self.rows[row].sentence.take()
+        {
+            let spoken = sentence.spoken(end, self.own.rules.reduction_factor);
+            self.own.vocoder.send(Message::SentenceEnd(id, spoken)).map_err(|_| Gone)?;
+        }
+        Ok(())
+    }
+
+    /// Ends stream `id`, frees its row and its promise of one.
+    fn close(&mut self, id: StreamId, error: Option<Error>) -> Result<(), Gone> {
+        let Some(stream) = self.streams.remove(&id) else { return Ok(()) };
+        self.admitted -= usize::from(stream.admitted);
+        self.queue.retain(|queued| *queued != id);
+        if let Some(row) = self.rows.iter().position(|row| row.id == id) {
+            let mut row = row;
+            if row < self.active {
+                self.active -= 1;
+                self.swap(row, self.active)?;
+                row = self.active;
+            }
+            let last = self.rows.len() - 1;
+            self.swap(row, last)?;
+            self.own.decoder.leave_last();
+            self.rows.pop();
+        }
+        self.own.vocoder.send(Message::Close(id, error)).map_err(|_| Gone)
+    }
+}
+
+impl Sentence {
+    fn spoken(self, end: End, reduction_factor: usize) -> SpokenSentence {
+        let (steps, frames) = (self.steps, self.steps * reduction_factor);
+        SpokenSentence { segment: self.segment, ending: Ending { steps, frames, end } }
+    }
+}

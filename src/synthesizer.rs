@@ -1,0 +1,86 @@
+//! A [`Script`] in, a stream of audio out: one voice's text front-end before its engine.
+//!
+//! Never shortens, drops or clamps anything without saying so in the stream.
+
+use std::thread;
+
+use crate::engine::{AudioStream, Engine, EngineOptions, StreamRequest, TextInlet};
+use crate::error::{Error, Result};
+use crate::precision::Plan;
+use crate::runtime::Runtime;
+use crate::text::{Frontend, Pause, Segment};
+use crate::voice::Voice;
+
+/// The seed of a request that names none.
+pub const DEFAULT_SEED: u64 = 42;
+
+/// What to speak.
+#[derive(Debug, Clone)]
+pub enum Script {
+    /// Text as a person would write it.
+    Text(String),
+    /// Phonemes in the voice's own symbols.
+    Phonemes(String),
+}
+
+/// One voice, ready to speak.
+pub struct Synthesizer {
+    frontend: Frontend,
+    engine: Engine,
+    sample_rate_hz: u32,
+}
+
+impl Synthesizer {
+    /// Loads the text front-end of `voice` and starts its engine, beside each other.
+    pub fn load(runtime: &Runtime, voice: &Voice, plan: &Plan, options: &EngineOptions) -> Result<Self> {
+        let (frontend, engine) = thread::scope(|scope| {
+            let frontend = scope.spawn(|| Frontend::load(voice));
+            let engine = Engine::start(runtime, voice, plan, options);
+            (frontend.join(), engine)
+        });
+        let died = |_| Error::Internal("the text front-end died while it was loaded".to_owned());
+        let frontend = frontend.map_err(died)??;
+        Ok(Self { frontend, engine: engine?, sample_rate_hz: voice.vocoder_config.sample_rate_hz() })
+    }
+
+    /// Samples a second of every chunk.
+    pub fn sample_rate_hz(&self) -> u32 {
+        self.sample_rate_hz
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The segments of `script`, the last one without a pause.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] when there is nothing to speak.
+    pub fn segments(&self, script: &Script) -> Result<Vec<Segment>> {
+        let mut segments = match script {
+            Script::Text(text) => self.frontend.segments(text)?,
+            Script::Phonemes(phonemes) => self.frontend.phonemes(phonemes)?,
+        };
+        let nothing = || Error::InvalidRequest("there is nothing to speak".to_owned());
+        segments.last_mut().ok_or_else(nothing)?.pause = Pause::None;
+        Ok(segments)
+    }
+
+    /// Speaks `segments`.
+    ///
+    /// # Errors
+    /// [`Error::Overloaded`] when no stream and no place in the queue is free.
+    pub fn speak(&self, segments: Vec<Segment>, request: StreamRequest) -> Result<AudioStream> {
+        let (inlet, stream) = self.open(request)?;
+        segments.into_iter().try_for_each(|segment| inlet.push(segment))?;
+        Ok(stream)
+    }
+
+    /// Opens a stream whose segments come later.
+    ///
+    /// # Errors
+    /// As [`Self::speak`].
+    pub fn open(&self, request: StreamRequest) -> Result<(TextInlet, AudioStream)> {
+        self.engine.open(request)
+    }
+}
