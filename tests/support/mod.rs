@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod random_voice;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

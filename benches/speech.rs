@@ -1,0 +1,77 @@
+//! Text to audio through a [`Synthesizer`]: time to first audio, and time per second of audio, which is the
+//! real-time factor (35 ms are a factor of 0.035).
+//!
+//! Measured are the default voice and a random voice of the stock SpeechT5's size, which ends each sentence at
+//! the pace of ordinary speech. 60 words of that are a minute of work for no other figure: they are left out.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, SamplingMode};
+use mezzavoce::synthesizer::{
+    ChunkSizes, DEFAULT_SEED, Script, SynthesisRequest, Synthesizer, SynthesizerOptions,
+};
+use mezzavoce::voice::Voice;
+use support::{PRECISION, TEXTS, THREADS, plan, runtime, speaker, stock_voice};
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(10))
+        .measurement_time(Duration::from_millis(500))
+        .configure_from_args();
+    speech(&mut criterion, "default", &Voice::embedded().unwrap(), 20, &TEXTS);
+    speech(&mut criterion, "stock", &stock_voice(1876), 10, &TEXTS[..2]);
+    criterion.final_summary();
+}
+
+fn speech(criterion: &mut Criterion, name: &str, voice: &Voice, samples: usize, texts: &[(&str, &str)]) {
+    let options = SynthesizerOptions { threads: THREADS };
+    let synthesizer = Synthesizer::load(runtime(), voice, &plan(voice, PRECISION), &options).unwrap();
+    let speaker = speaker(voice);
+    let request = |text: &str| SynthesisRequest {
+        script: Script::Text(text.to_owned()),
+        speaker: speaker.clone(),
+        seed: DEFAULT_SEED,
+        chunk_sizes: ChunkSizes::default(),
+    };
+
+    let mut group = criterion.benchmark_group("first_audio");
+    group.sample_size(samples).sampling_mode(SamplingMode::Flat);
+    for (length, text) in texts {
+        group.bench_function(BenchmarkId::new(name, length), |bencher| {
+            bencher.iter_custom(|count| {
+                (0..count).map(|_| first_audio(&synthesizer, &request(text), &request("Oh."))).sum()
+            });
+        });
+    }
+    group.finish();
+
+    let mut group = criterion.benchmark_group("time_per_second_of_audio");
+    group.sample_size(samples).sampling_mode(SamplingMode::Flat);
+    for (length, text) in texts {
+        group.bench_function(BenchmarkId::new(name, length), |bencher| {
+            bencher
+                .iter_custom(|count| (0..count).map(|_| time_per_second(&synthesizer, &request(text))).sum());
+        });
+    }
+}
+
+/// From the call to the first samples. Then the rest is cancelled, and `short` is spoken to its end, so that
+/// both threads are idle when the next call comes.
+fn first_audio(synthesizer: &Synthesizer, request: &SynthesisRequest, short: &SynthesisRequest) -> Duration {
+    let began = Instant::now();
+    let mut stream = synthesizer.speak(request).unwrap();
+    stream.next().unwrap().unwrap();
+    let time = began.elapsed();
+    drop(stream);
+    synthesizer.speak(short).unwrap().for_each(|chunk| drop(chunk.unwrap()));
+    time
+}
+
+fn time_per_second(synthesizer: &Synthesizer, request: &SynthesisRequest) -> Duration {
+    let began = Instant::now();
+    let samples: usize = synthesizer.speak(request).unwrap().map(|chunk| chunk.unwrap().samples.len()).sum();
+    let rate = f64::from(synthesizer.sample_rate_hz());
+    began.elapsed().mul_f64(rate / samples as f64)
+}
