@@ -9,9 +9,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode};
-use mezzavoce::synthesizer::{
-    ChunkSizes, DEFAULT_SEED, Script, SynthesisRequest, Synthesizer, SynthesizerOptions,
-};
+use mezzavoce::engine::{AudioStream, EngineOptions, StreamRequest};
+use mezzavoce::synthesizer::{Script, Synthesizer};
 use mezzavoce::voice::Voice;
 use support::{PRECISION, TEXTS, THREADS, plan, runtime, speaker, stock_voice};
 
@@ -26,23 +25,19 @@ fn main() {
 }
 
 fn speech(criterion: &mut Criterion, name: &str, voice: &Voice, samples: usize, texts: &[(&str, &str)]) {
-    let options = SynthesizerOptions { threads: THREADS };
-    let synthesizer = Synthesizer::load(runtime(), voice, &plan(voice, PRECISION), &options).unwrap();
+    let synthesizer =
+        Synthesizer::load(runtime(), voice, &plan(voice, PRECISION), &EngineOptions::solo(THREADS)).unwrap();
     let speaker = speaker(voice);
-    let request = |text: &str| SynthesisRequest {
-        script: Script::Text(text.to_owned()),
-        speaker: speaker.clone(),
-        seed: DEFAULT_SEED,
-        chunk_sizes: ChunkSizes::default(),
+    let speak = |text: &str| {
+        let segments = synthesizer.segments(&Script::Text(text.to_owned())).unwrap();
+        synthesizer.speak(segments, StreamRequest::new(speaker.clone())).unwrap()
     };
 
     let mut group = criterion.benchmark_group("first_audio");
     group.sample_size(samples).sampling_mode(SamplingMode::Flat);
     for (length, text) in texts {
         group.bench_function(BenchmarkId::new(name, length), |bencher| {
-            bencher.iter_custom(|count| {
-                (0..count).map(|_| first_audio(&synthesizer, &request(text), &request("Oh."))).sum()
-            });
+            bencher.iter_custom(|count| (0..count).map(|_| first_audio(&synthesizer, &speak, text)).sum());
         });
     }
     group.finish();
@@ -51,27 +46,29 @@ fn speech(criterion: &mut Criterion, name: &str, voice: &Voice, samples: usize, 
     group.sample_size(samples).sampling_mode(SamplingMode::Flat);
     for (length, text) in texts {
         group.bench_function(BenchmarkId::new(name, length), |bencher| {
-            bencher
-                .iter_custom(|count| (0..count).map(|_| time_per_second(&synthesizer, &request(text))).sum());
+            bencher.iter_custom(|count| {
+                (0..count).map(|_| time_per_second(&speak, synthesizer.sample_rate_hz(), text)).sum()
+            });
         });
     }
 }
 
-/// From the call to the first samples. Then the rest is cancelled, and `short` is spoken to its end, so that
-/// both threads are idle when the next call comes.
-fn first_audio(synthesizer: &Synthesizer, request: &SynthesisRequest, short: &SynthesisRequest) -> Duration {
+/// From the call to the first samples. Then the rest is cancelled, and waited for, so that every thread is idle
+/// when the next call comes.
+fn first_audio(synthesizer: &Synthesizer, speak: &impl Fn(&str) -> AudioStream, text: &str) -> Duration {
     let began = Instant::now();
-    let mut stream = synthesizer.speak(request).unwrap();
+    let mut stream = speak(text);
     stream.next().unwrap().unwrap();
     let time = began.elapsed();
     drop(stream);
-    synthesizer.speak(short).unwrap().for_each(|chunk| drop(chunk.unwrap()));
+    while synthesizer.engine().in_flight() > 0 {
+        std::thread::yield_now();
+    }
     time
 }
 
-fn time_per_second(synthesizer: &Synthesizer, request: &SynthesisRequest) -> Duration {
+fn time_per_second(speak: &impl Fn(&str) -> AudioStream, sample_rate_hz: u32, text: &str) -> Duration {
     let began = Instant::now();
-    let samples: usize = synthesizer.speak(request).unwrap().map(|chunk| chunk.unwrap().samples.len()).sum();
-    let rate = f64::from(synthesizer.sample_rate_hz());
-    began.elapsed().mul_f64(rate / samples as f64)
+    let samples: usize = speak(text).map(|chunk| chunk.unwrap().samples.len()).sum();
+    began.elapsed().mul_f64(f64::from(sample_rate_hz) / samples as f64)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use mezzavoce::decoder::{Decoder, PrenetDropout};
 use mezzavoce::encoder::Encoder;
-use mezzavoce::synthesizer::ChunkSizes;
+use mezzavoce::engine::ChunkSizes;
 use mezzavoce::vocoder::Vocoder;
 use mezzavoce::voice::Voice;
 use support::{PRECISION, THREADS, default_sized_voice, plan, runtime, sentence_ids, speaker, stock_voice};
@@ -65,7 +65,7 @@ impl Walk {
         let plan = plan(voice, PRECISION);
         let mut walk = Self {
             encoder: Encoder::load(runtime(), voice, &plan, THREADS).unwrap(),
-            decoder: Decoder::load(runtime(), voice, &plan, THREADS - 1).unwrap(),
+            decoder: Decoder::load(runtime(), voice, &plan, THREADS - 1, 1).unwrap(),
             dropout: PrenetDropout::new(voice.config.speech_decoder_prenet_dropout, 1, 0),
             ids: sentence_ids(voice),
             speaker: speaker(voice),
@@ -76,13 +76,14 @@ impl Walk {
     }
 
     fn begin(&mut self) {
-        self.decoder.begin(self.encoder.encode(&self.ids, &self.speaker).unwrap()).unwrap();
+        self.decoder.leave_last();
+        self.decoder.join(self.encoder.encode(&self.ids, &self.speaker).unwrap()).unwrap();
         self.at = 0;
     }
 
     fn step(&mut self) {
-        let (dropout, at) = (self.dropout, self.at as u64);
-        self.decoder.step(|layer, mask| dropout.fill(at, layer as u64, mask)).unwrap();
+        let dropout = self.dropout;
+        self.decoder.step(1, |_, step, layer, mask| dropout.fill(step as u64, layer as u64, mask)).unwrap();
         self.at += 1;
     }
 

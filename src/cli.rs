@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::engine::DEFAULT_SEED;
 use crate::error::{Error, Result};
 use crate::precision::Precision;
 use crate::runtime::Accelerator;
 use crate::runtime::library::{Clients, Lookup, default_cache_dir};
-use crate::synthesizer::DEFAULT_SEED;
 use crate::voice::Voice;
 
 /// Low-latency text-to-speech with SpeechT5 voices on ONNX Runtime.

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Say;
 use crate::decoder::End;
-use crate::engine::{AudioStream, ChunkSizes, EngineOptions, SpokenSentence, StreamRequest};
+use crate::engine::{AudioStream, EngineOptions, SpokenSentence, StreamRequest};
 use crate::error::{Error, Result};
 use crate::pcm::{RawWriter, WavFile};
 use crate::precision::{Device, Plan, Purpose, resolve};
@@ -31,21 +31,13 @@ pub fn say(args: &Say) -> Result<()> {
     let library = library::locate(&args.runtime.lookup()?)?;
     tracing::info!("ONNX Runtime from {}", library.display());
     let runtime = Runtime::load(&library, args.runtime.device)?;
-    let options = EngineOptions {
-        threads: args.threads(),
-        max_streams: 1,
-        queue: 0,
-        kv_cache_bytes: usize::MAX,
-        slow_client_timeout: Duration::MAX,
-    };
-    let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &options)?;
+    let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(args.threads()))?;
     drop(voice);
 
     let began = Instant::now();
     let segments = synthesizer.segments(&script)?;
     let sentences = segments.len();
-    let request =
-        StreamRequest { speaker, seed: args.seed, chunk_sizes: ChunkSizes::default(), deadline: None };
+    let request = StreamRequest { seed: args.seed, ..StreamRequest::new(speaker) };
     let stream = Watched::new(synthesizer.speak(segments, request)?, sentences, began);
     let rate = synthesizer.sample_rate_hz();
     match &args.output {

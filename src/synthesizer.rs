@@ -11,9 +11,6 @@ use crate::runtime::Runtime;
 use crate::text::{Frontend, Pause, Segment};
 use crate::voice::Voice;
 
-/// The seed of a request that names none.
-pub const DEFAULT_SEED: u64 = 42;
-
 /// What to speak.
 #[derive(Debug, Clone)]
 pub enum Script {

@@ -14,10 +14,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use mezzavoce::decoder::End;
+use mezzavoce::engine::{AudioChunk, ChunkSizes, EngineOptions, StreamRequest};
 use mezzavoce::precision::Precision;
-use mezzavoce::synthesizer::{
-    AudioChunk, ChunkSizes, DEFAULT_SEED, Script, SynthesisRequest, Synthesizer, SynthesizerOptions,
-};
+use mezzavoce::synthesizer::{Script, Synthesizer};
 use mezzavoce::voice::Voice;
 use mezzavoce::voice::config::{AcousticConfig, VocoderConfig, VocosConfig};
 use support::random_voice::{NEVER_STOPS, RandomVoice};
@@ -133,8 +132,9 @@ fn speak(
     chunk_sizes: ChunkSizes,
 ) -> Vec<AudioChunk> {
     let script = Script::Text(text.to_owned());
-    let request = SynthesisRequest { script, speaker, seed: DEFAULT_SEED, chunk_sizes };
-    synthesizer.speak(&request).unwrap().collect::<Result<_, _>>().unwrap()
+    let request = StreamRequest { chunk_sizes, ..StreamRequest::new(speaker) };
+    let segments = synthesizer.segments(&script).unwrap();
+    synthesizer.speak(segments, request).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 fn samples(chunks: &[AudioChunk]) -> Vec<f32> {
@@ -148,8 +148,7 @@ const AUDIBLE: RangeInclusive<f32> = 0.01..=0.5;
 fn is_spoken_end_to_end() {
     let voice = Voice::load(&dir(), None).unwrap();
     let plan = plan(&voice, Precision::F32);
-    let options = SynthesizerOptions { threads: 1 };
-    let synthesizer = Synthesizer::load(runtime(), &voice, &plan, &options).unwrap();
+    let synthesizer = Synthesizer::load(runtime(), &voice, &plan, &EngineOptions::solo(1)).unwrap();
     let speaker = || voice.named_speaker(None).unwrap();
     let text = "The river runs past the old mill. Nobody lives there now.";
 
@@ -161,7 +160,7 @@ fn is_spoken_end_to_end() {
     for sentence in sentences {
         assert_eq!(sentence.ending.end, End::Cap);
         assert_eq!(sentence.ending.steps, sentence.segment.ids.len());
-        assert_eq!(sentence.segment.unmapped, []);
+        assert_eq!(sentence.segment.unmapped, Vec::<char>::new());
         expected += sentence.ending.frames * hop;
         expected += sentence.segment.pause.duration_ms() as usize * 16;
     }

@@ -43,6 +43,9 @@ const FRAMES_AHEAD: usize = 1024;
 /// Sentences that may wait for the encoder thread.
 const SENTENCES_AHEAD: usize = 1024;
 
+/// The seed of a request that names none.
+pub const DEFAULT_SEED: u64 = 42;
+
 /// The number of a stream within its engine.
 pub type StreamId = u64;
 
@@ -61,6 +64,14 @@ pub struct EngineOptions {
     pub slow_client_timeout: Duration,
 }
 
+impl EngineOptions {
+    /// An engine for one stream at a time, whose reader may take as long as it likes.
+    pub fn solo(threads: usize) -> Self {
+        let slow_client_timeout = Duration::MAX;
+        Self { threads, max_streams: 1, queue: 0, kv_cache_bytes: usize::MAX, slow_client_timeout }
+    }
+}
+
 /// How a request is spoken.
 #[derive(Debug, Clone)]
 pub struct StreamRequest {
@@ -71,6 +82,13 @@ pub struct StreamRequest {
     pub chunk_sizes: ChunkSizes,
     /// A request that has not begun to be spoken by then is dropped.
     pub deadline: Option<Instant>,
+}
+
+impl StreamRequest {
+    /// A request for `speaker` with the default seed and chunks, and without a deadline.
+    pub fn new(speaker: Vec<f32>) -> Self {
+        Self { speaker, seed: DEFAULT_SEED, chunk_sizes: ChunkSizes::default(), deadline: None }
+    }
 }
 
 /// A run of samples, in playing order.
