@@ -40,7 +40,7 @@ pub struct Say {
     #[arg(required_unless_present = "explain")]
     pub text: Option<String>,
 
-    /// Write a WAV file, which appears when it is complete
+    /// Write a WAV file, which appears when it is complete; - is stdout
     #[arg(short, long, value_name = "FILE", conflicts_with = "raw")]
     pub output: Option<PathBuf>,
 
@@ -68,7 +68,7 @@ pub struct Say {
     pub precision: Precision,
 
     /// Threads in all [default: the processors there are, 4 at most]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 
     /// Print what the precision means on this device, stage by stage, and stop
@@ -96,8 +96,8 @@ pub struct RuntimeArgs {
     #[arg(long, default_value = "cpu", value_parser = parse_device)]
     pub device: Accelerator,
 
-    /// The ONNX Runtime library, or a directory that holds it [default: fetched once into the cache]
-    #[arg(long, value_name = "PATH", env = "ORT_DYLIB_PATH")]
+    /// The ONNX Runtime library, or a directory that holds it [env: ORT_DYLIB_PATH] [default: fetched once]
+    #[arg(long, value_name = "PATH")]
     pub onnxruntime: Option<PathBuf>,
 
     /// Never fetch the ONNX Runtime library
@@ -118,21 +118,30 @@ impl VoiceArgs {
 impl RuntimeArgs {
     /// Where to look for the library.
     pub fn lookup(&self) -> Result<Lookup> {
-        Ok(Lookup {
-            explicit: self.onnxruntime.clone().filter(|path| !path.as_os_str().is_empty()),
-            cache_dir: default_cache_dir(|name| std::env::var_os(name))?,
-            offline: self.offline,
-            clients: Clients::default(),
-        })
+        let named = || std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let explicit = self.onnxruntime.clone().or_else(named);
+        // A machine without a home needs no cache if it names its library.
+        let cache_dir = match explicit {
+            Some(_) => PathBuf::new(),
+            None => default_cache_dir(|name| std::env::var_os(name))?,
+        };
+        Ok(Lookup { explicit, cache_dir, offline: self.offline, clients: Clients::default() })
     }
 }
 
-impl Say {
-    /// How many threads are meant.
-    pub fn threads(&self) -> usize {
-        let available = || std::thread::available_parallelism().map_or(1, usize::from).min(4);
-        self.threads.map_or_else(available, usize::from)
+/// How many threads are meant by `--threads`, or by its absence.
+///
+/// # Errors
+/// [`Error::InvalidRequest`] for more than four a processor: a thread pool that the system does not let grow hangs.
+pub fn threads(requested: Option<u16>) -> Result<usize> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let Some(requested) = requested.map(usize::from) else { return Ok(processors.min(4)) };
+    let most = 4 * processors;
+    if requested > most {
+        let reason = format!("{requested} threads on {processors} processors: {most} at most");
+        return Err(Error::InvalidRequest(reason));
     }
+    Ok(requested)
 }
 
 fn parse_device(text: &str) -> Result<Accelerator> {

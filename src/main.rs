@@ -1,13 +1,13 @@
 //! The command line in, an exit status out.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use mezzavoce::cli::{Cli, Command};
 use mezzavoce::error::{Error, Result};
 use mezzavoce::inspect::inspect;
-use mezzavoce::say::{print, say};
+use mezzavoce::say::{INTERRUPTED, print, say};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
@@ -19,15 +19,24 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has had enough: their choice, not a failure.
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::Interrupted => {
+            ExitCode::from(INTERRUPTED as u8)
+        }
         Err(error) => {
-            eprintln!("mezzavoce: {error}");
+            // Nobody to tell must not change the status.
+            let _ = writeln!(std::io::stderr(), "mezzavoce: {error}");
             ExitCode::from(exit_status(&error))
         }
     }
 }
 
 fn start_log(filter: &str) -> Result<()> {
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    if let Some(word) = filter.split(',').find(|part| !part.contains('=') && !levels.contains(part)) {
+        let reason = format!("log filter `{word}` is no level ({}) and no target=level", levels.join(", "));
+        return Err(Error::InvalidRequest(reason));
+    }
     let refuse = |e| Error::InvalidRequest(format!("log filter `{filter}` is not understood: {e}"));
     // The binding repeats what we log ourselves; naming it in the filter brings it back.
     let filter = EnvFilter::try_new(format!("ort=error,{filter}")).map_err(refuse)?;
@@ -37,6 +46,7 @@ fn start_log(filter: &str) -> Result<()> {
         .with_writer(std::io::stderr)
         .with_ansi(ansi)
         .with_target(false)
+        .log_internal_errors(false)
         .without_time()
         .init();
     Ok(())

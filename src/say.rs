@@ -3,11 +3,13 @@
 //! Never leaves half a file under its final name.
 
 use std::io::{IsTerminal, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::Say;
+use crate::cli::{Say, threads};
 use crate::decoder::End;
 use crate::engine::{AudioStream, EngineOptions, SpokenSentence, StreamRequest};
 use crate::error::{Error, Result};
@@ -17,6 +19,9 @@ use crate::runtime::{Accelerator, Runtime, library};
 use crate::synthesizer::{Script, Synthesizer};
 use crate::text::MAX_TEXT_BYTES;
 use crate::voice::Voice;
+
+/// The exit status of a program that was asked to end.
+pub const INTERRUPTED: i32 = 130;
 
 /// Speaks as `args` say; what a person should know goes to stderr.
 pub fn say(args: &Say) -> Result<()> {
@@ -31,7 +36,8 @@ pub fn say(args: &Say) -> Result<()> {
     let library = library::locate(&args.runtime.lookup()?)?;
     tracing::info!("ONNX Runtime from {}", library.display());
     let runtime = Runtime::load(&library, args.runtime.device)?;
-    let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(args.threads()))?;
+    let synthesizer =
+        Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(threads(args.threads)?))?;
     drop(voice);
 
     let began = Instant::now();
@@ -135,22 +141,50 @@ impl Watched {
 
 /// Says what a person would not expect of a sentence.
 fn report(sentence: &SpokenSentence) {
-    let text = &sentence.segment.text;
+    let text = excerpt(&sentence.segment.text);
     if sentence.ending.end == End::Cap {
         let frames = sentence.ending.frames;
         tracing::warn!("cut at its cap of {frames} frames, before the voice ended it: {text:?}");
     }
     if !sentence.segment.unmapped.is_empty() {
-        tracing::warn!("this voice has no sound for {:?}, left out of {text:?}", sentence.segment.unmapped);
+        let lacking: String = sentence.segment.unmapped.iter().collect();
+        tracing::warn!("this voice has no sound for {:?}, left out of {text:?}", excerpt(&lacking));
+    }
+}
+
+/// As much of `text` as a line has room for.
+fn excerpt(text: &str) -> String {
+    const CHARACTERS: usize = 80;
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
 fn write_wav(mut stream: Watched, mut file: WavFile, sample_rate_hz: u32) -> Result<()> {
+    let interrupted = interruption()?;
     while let Some(samples) = stream.next()? {
+        if interrupted.load(Ordering::Relaxed) {
+            // Returning drops the unfinished file, which a signal of its own would leave behind.
+            return Err(Error::io("the WAV file", std::io::ErrorKind::Interrupted.into()));
+        }
         file.write(&samples)?;
     }
     stream.finish(file.finish()?, sample_rate_hz);
     Ok(())
+}
+
+/// Set by the first signal that asks the program to end; the second one ends it.
+fn interruption() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    let handler = move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|e| Error::Internal(format!("signals cannot be handled: {e}")))?;
+    Ok(interrupted)
 }
 
 fn write_raw(mut stream: Watched, sample_rate_hz: u32) -> Result<()> {

@@ -31,13 +31,19 @@ impl Synthesizer {
     /// Loads the text front-end of `voice` and starts its engine, beside each other.
     pub fn load(runtime: &Runtime, voice: &Voice, plan: &Plan, options: &EngineOptions) -> Result<Self> {
         let (frontend, engine) = thread::scope(|scope| {
-            let frontend = scope.spawn(|| Frontend::load(voice));
+            let frontend = thread::Builder::new().spawn_scoped(scope, || Frontend::load(voice));
             let engine = Engine::start(runtime, voice, plan, options);
-            (frontend.join(), engine)
+            let died = |_| Error::Internal("the text front-end died while it was loaded".to_owned());
+            // Without a second thread there is still this one.
+            let frontend =
+                frontend.map_or_else(|_| Frontend::load(voice), |thread| thread.join().map_err(died)?);
+            (frontend, engine)
         });
-        let died = |_| Error::Internal("the text front-end died while it was loaded".to_owned());
-        let frontend = frontend.map_err(died)??;
-        Ok(Self { frontend, engine: engine?, sample_rate_hz: voice.vocoder_config.sample_rate_hz() })
+        Ok(Self {
+            frontend: frontend?,
+            engine: engine?,
+            sample_rate_hz: voice.vocoder_config.sample_rate_hz(),
+        })
     }
 
     /// Samples a second of every chunk.

@@ -100,7 +100,8 @@ fn announce(pin: &Pin, client: &str) -> ProgressBar {
         spinner.enable_steady_tick(Duration::from_millis(100));
         spinner
     } else {
-        eprintln!("{line}");
+        // Nobody to tell must not stop the fetch.
+        let _ = writeln!(io::stderr(), "{line}");
         ProgressBar::hidden()
     }
 }

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::env::consts::{ARCH, DLL_PREFIX, DLL_SUFFIX, OS};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -164,7 +164,8 @@ pub(super) fn check_cached(pin: &Pin, path: &Path) -> Result<(), String> {
     }
     let note = verified_note(pin, &metadata);
     let note_path = note_path(path);
-    if note.is_some() && fs::read_to_string(&note_path).ok() == note {
+    let noted = || fs::metadata(&note_path).is_ok_and(|note| note.is_file());
+    if note.is_some() && noted() && fs::read_to_string(&note_path).ok() == note {
         return Ok(());
     }
     let sha256 = fetch::sha256_of(path).map_err(|e| format!("cannot be read: {e}"))?;
@@ -200,7 +201,10 @@ fn explicit(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path).map_err(|e| refuse(format!("which is not a path: {e}")))?;
     let metadata = fs::metadata(&path).map_err(|e| refuse(format!("which cannot be used: {e}")))?;
     if metadata.is_file() {
-        return Ok(path);
+        return if is_truncated(&path) { Err(refuse("which is cut short".to_owned())) } else { Ok(path) };
+    }
+    if !metadata.is_dir() {
+        return Err(refuse("which is neither a file nor a directory".to_owned()));
     }
     let entries = fs::read_dir(&path).map_err(|e| refuse(format!("which cannot be listed: {e}")))?;
     entries
@@ -210,6 +214,21 @@ fn explicit(path: &Path) -> Result<PathBuf> {
         .min_by_key(|entry| (entry.file_name().len(), Reverse(entry.file_name())))
         .map(|entry| entry.path())
         .ok_or_else(|| refuse(format!("a directory without {DLL_PREFIX}onnxruntime{DLL_SUFFIX} in it")))
+        .and_then(|path| if is_truncated(&path) { explicit(&path) } else { Ok(path) })
+}
+
+/// Whether the file is an ELF library whose section table lies beyond its end. Loading one would not fail but
+/// kill the process, when it touches a page that the file does not have.
+fn is_truncated(path: &Path) -> bool {
+    let mut header = [0; 64];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    let elf_64_little = read.is_ok() && header.starts_with(b"\x7fELF\x02\x01");
+    let field = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
+    let mut offset = [0; 8];
+    offset.copy_from_slice(&header[40..48]);
+    let (entry_bytes, entries) = (field(58), field(60));
+    let end = u64::from_le_bytes(offset).saturating_add(entry_bytes * entries);
+    elf_64_little && fs::metadata(path).is_ok_and(|metadata| metadata.len() < end)
 }
 
 /// `libonnxruntime.so`, `libonnxruntime.so.1.32.0`, `libonnxruntime.1.32.0.dylib`, `onnxruntime.dll`; not
