@@ -19,7 +19,8 @@
 //!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact.
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
-//! - [`pcm`], [`say`], [`inspect`], [`cli`]: the doors.
+//! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
+//! - [`say`], [`inspect`], [`cli`]: the doors.
 //!
 //! # Invariants
 //!
@@ -36,6 +37,7 @@
 //! Python at run time, code from a checkpoint, downloads other than the pinned library.
 
 pub mod cli;
+pub mod codec;
 pub mod decoder;
 pub mod encoder;
 pub mod engine;
@@ -45,6 +47,7 @@ pub mod inspect;
 pub mod pcm;
 pub mod postnet;
 pub mod precision;
+pub mod resample;
 pub mod runtime;
 pub mod say;
 pub mod synthesizer;
