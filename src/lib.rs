@@ -16,7 +16,8 @@
 //! - [`runtime`]: the one place that names ONNX Runtime's binding; finds or fetches its library.
 //! - [`text`]: text becomes sentences of symbol ids.
 //! - [`encoder`], [`decoder`], [`postnet`], [`vocoder`]: the stages. A stage knows its input's type and nothing
-//!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact.
+//!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact; [`tempo`] sets
+//!   the pace between postnet and vocoder.
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
@@ -51,6 +52,7 @@ pub mod resample;
 pub mod runtime;
 pub mod say;
 pub mod synthesizer;
+pub mod tempo;
 pub mod text;
 pub mod vocoder;
 pub mod voice;

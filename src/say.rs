@@ -44,8 +44,13 @@ pub fn say(args: &Say) -> Result<()> {
     let began = Instant::now();
     let segments = synthesizer.segments(&script)?;
     let sentences = segments.len();
-    let request =
-        StreamRequest { speaker, seed: args.seed, chunk_sizes: ChunkSizes::default(), deadline: None };
+    let request = StreamRequest {
+        speaker,
+        seed: args.seed,
+        chunk_sizes: ChunkSizes::default(),
+        speaking_rate: args.rate,
+        deadline: None,
+    };
     let stream = Watched::new(synthesizer.speak(segments, request)?, sentences, began);
     let rate = synthesizer.sample_rate_hz();
     match &args.output {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What each module of the library may name. `cli`, `say` and `inspect` are doors and may name anything.
-const TABLE: [(&str, &[&str]); 16] = [
+const TABLE: [(&str, &[&str]); 17] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -17,6 +17,7 @@ const TABLE: [(&str, &[&str]); 16] = [
     ("postnet", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("vocoder", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("pcm", &["error"]),
+    ("tempo", &[]),
     ("resample", &["error"]),
     ("codec", &["error", "pcm", "resample"]),
     (
@@ -32,6 +33,7 @@ const TABLE: [(&str, &[&str]); 16] = [
             "postnet",
             "vocoder",
             "window",
+            "tempo",
             "pcm",
         ],
     ),
