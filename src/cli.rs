@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::precision::Precision;
 use crate::runtime::Accelerator;
 use crate::runtime::library::{Clients, Lookup, default_cache_dir};
+use crate::tempo::SPEAKING_RATES;
 use crate::voice::Voice;
 
 /// Low-latency text-to-speech with SpeechT5 voices on ONNX Runtime.
@@ -62,6 +63,10 @@ pub struct Say {
     /// The same seed gives the same audio
     #[arg(long, default_value_t = DEFAULT_SEED)]
     pub seed: u64,
+
+    /// How fast, 0.5 to 2; 1 is the voice's own pace
+    #[arg(long, default_value_t = 1.0, value_parser = parse_speaking_rate)]
+    pub rate: f32,
 
     /// 32, 16-mixed, bf16-mixed, fp16-true, bf16-true, fp16-flash or bf16-flash
     #[arg(long, default_value_t, value_name = "MODE")]
@@ -142,6 +147,12 @@ pub fn threads(requested: Option<u16>) -> Result<usize> {
         return Err(Error::InvalidRequest(reason));
     }
     Ok(requested)
+}
+
+fn parse_speaking_rate(text: &str) -> Result<f32> {
+    let (low, high) = SPEAKING_RATES.into_inner();
+    let rate = text.parse().ok().filter(|rate| SPEAKING_RATES.contains(rate));
+    rate.ok_or_else(|| Error::InvalidRequest(format!("a speaking rate must be {low} to {high}")))
 }
 
 fn parse_device(text: &str) -> Result<Accelerator> {

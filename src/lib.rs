@@ -16,10 +16,12 @@
 //! - [`runtime`]: the one place that names ONNX Runtime's binding; finds or fetches its library.
 //! - [`text`]: text becomes sentences of symbol ids.
 //! - [`encoder`], [`decoder`], [`postnet`], [`vocoder`]: the stages. A stage knows its input's type and nothing
-//!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact.
+//!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact; [`tempo`] sets
+//!   the pace between postnet and vocoder.
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
-//! - [`pcm`], [`say`], [`inspect`], [`cli`]: the doors.
+//! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
+//! - [`say`], [`inspect`], [`cli`]: the doors.
 //!
 //! # Invariants
 //!
@@ -36,6 +38,7 @@
 //! Python at run time, code from a checkpoint, downloads other than the pinned library.
 
 pub mod cli;
+pub mod codec;
 pub mod decoder;
 pub mod encoder;
 pub mod engine;
@@ -45,9 +48,11 @@ pub mod inspect;
 pub mod pcm;
 pub mod postnet;
 pub mod precision;
+pub mod resample;
 pub mod runtime;
 pub mod say;
 pub mod synthesizer;
+pub mod tempo;
 pub mod text;
 pub mod vocoder;
 pub mod voice;

@@ -43,7 +43,7 @@ pub fn say(args: &Say) -> Result<()> {
     let began = Instant::now();
     let segments = synthesizer.segments(&script)?;
     let sentences = segments.len();
-    let request = StreamRequest { seed: args.seed, ..StreamRequest::new(speaker) };
+    let request = StreamRequest { seed: args.seed, speaking_rate: args.rate, ..StreamRequest::new(speaker) };
     let stream = Watched::new(synthesizer.speak(segments, request)?, sentences, began);
     let rate = synthesizer.sample_rate_hz();
     match &args.output {

@@ -29,7 +29,13 @@ fn load(voice: &Voice, max_streams: usize, queue: usize) -> Synthesizer {
 }
 
 fn request(seed: u64) -> StreamRequest {
-    StreamRequest { speaker: vec![1.0; 32], seed, chunk_sizes: ChunkSizes::default(), deadline: None }
+    StreamRequest {
+        speaker: vec![1.0; 32],
+        seed,
+        chunk_sizes: ChunkSizes::default(),
+        speaking_rate: 1.0,
+        deadline: None,
+    }
 }
 
 fn speak(synthesizer: &Synthesizer, text: &str, seed: u64) -> AudioStream {
@@ -63,5 +69,40 @@ fn eight_streams_at_once_equal_their_solo_runs() {
         assert_eq!(solo.len(), together.len(), "{text}");
         let difference = support::max_abs_difference(solo, &together);
         println!("{text}: {} samples, off by {difference:.1e}", solo.len());
+    }
+}
+
+#[test]
+fn a_sentence_tells_its_length_at_any_speaking_rate() {
+    let synthesizer = synthesizer(1, 0);
+    for speaking_rate in [1.0, 1.6] {
+        let segments = synthesizer.segments(&Script::Text("Rain again. And more.".to_owned())).unwrap();
+        let stream = synthesizer.speak(segments, StreamRequest { speaking_rate, ..request(7) }).unwrap();
+        let (mut sentences, mut since_the_last) = (0, 0);
+        for chunk in stream.map(Result::unwrap) {
+            match chunk.completes {
+                None => since_the_last += chunk.samples.len() as u64,
+                Some(sentence) => {
+                    let frames = (sentence.ending.frames as f64 / f64::from(speaking_rate)).ceil() as u64;
+                    assert_eq!((sentence.samples, sentence.samples % frames), (since_the_last, 0));
+                    (sentences, since_the_last) = (sentences + 1, 0);
+                }
+            }
+        }
+        assert_eq!(sentences, 2);
+    }
+}
+
+#[test]
+fn a_speaking_rate_out_of_range_is_refused() {
+    let synthesizer = synthesizer(1, 0);
+    for speaking_rate in [0.49, 2.01, 0.0, -1.0, f32::NAN, f32::INFINITY] {
+        let refused = synthesizer.speak(Vec::new(), StreamRequest { speaking_rate, ..request(7) });
+        match refused {
+            Err(Error::InvalidRequest(message)) => {
+                assert!(message.contains(&format!("{speaking_rate}: it must be 0.5 to 2")), "{message}");
+            }
+            other => panic!("{speaking_rate}: {other:?}"),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What each module of the library may name. `cli`, `say` and `inspect` are doors and may name anything.
-const TABLE: [(&str, &[&str]); 14] = [
+const TABLE: [(&str, &[&str]); 17] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -17,6 +17,9 @@ const TABLE: [(&str, &[&str]); 14] = [
     ("postnet", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("vocoder", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("pcm", &["error"]),
+    ("tempo", &[]),
+    ("resample", &["error"]),
+    ("codec", &["error", "pcm", "resample"]),
     (
         "engine",
         &[
@@ -30,6 +33,7 @@ const TABLE: [(&str, &[&str]); 14] = [
             "postnet",
             "vocoder",
             "window",
+            "tempo",
             "pcm",
         ],
     ),
@@ -38,8 +42,14 @@ const TABLE: [(&str, &[&str]); 14] = [
 const DOORS: [&str; 5] = ["cli", "say", "inspect", "main", "lib"];
 
 /// Crates that one module alone may name.
-const OWNED: [(&str, &str); 4] =
-    [("ort", "runtime"), ("realfft", "vocoder"), ("hound", "pcm"), ("clap", "cli")];
+const OWNED: [(&str, &str); 6] = [
+    ("ort", "runtime"),
+    ("realfft", "vocoder"),
+    ("hound", "pcm"),
+    ("rubato", "resample"),
+    ("audio_codec_algorithms", "codec"),
+    ("clap", "cli"),
+];
 
 fn sources() -> Vec<PathBuf> {
     fn walk(directory: &Path, found: &mut Vec<PathBuf>) {

@@ -283,3 +283,18 @@ fn an_empty_variable_counts_as_unset_and_a_named_library_needs_no_home() {
 fn a_misspelt_log_level_does_not_silence_the_log() {
     check_refused(&["Hello.", "--raw", "--log", "wran"], 2, &["wran", "warn"]);
 }
+#[test]
+fn speaks_at_the_rate_that_is_asked_for() {
+    /// Samples of 16 bits in a mel frame of the default voice.
+    const BYTES_PER_FRAME: usize = 256 * 2;
+    let spoken = |rate| {
+        let output = mezzavoce(&["say", "--raw", "--rate", rate, "Good morning."]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout.len() / BYTES_PER_FRAME
+    };
+    let (slow, own, fast) = (spoken("0.5"), spoken("1"), spoken("2"));
+    assert_eq!((slow, fast), (2 * own, own.div_ceil(2)), "frames, where the voice's own pace has {own}");
+    for rate in ["0.49", "2.1", "NaN", "-1", "fast"] {
+        check_refused(&["--raw", &format!("--rate={rate}"), "Good morning."], 2, &["0.5 to 2", rate]);
+    }
+}

@@ -20,8 +20,8 @@ fn tail(voice: &Voice) -> Tail {
 }
 
 /// The chunks that `raw` becomes when it arrives in portions of `step` values.
-fn chunks(tail: &mut Tail, raw: &[f32], step: usize, sizes: ChunkSizes) -> Vec<Vec<f32>> {
-    let mut chunker = Chunker::new(tail, sizes);
+fn chunks(tail: &mut Tail, raw: &[f32], step: usize, sizes: ChunkSizes, rate: f32) -> Vec<Vec<f32>> {
+    let mut chunker = Chunker::new(tail, sizes, rate);
     let mut chunks = Vec::new();
     for frames in raw.chunks(step) {
         chunker.push(tail, frames, false, |samples| chunks.push(samples)).unwrap();
@@ -34,16 +34,23 @@ fn check(voice: &Voice, raw: &[f32]) {
     let mut tail = tail(voice);
     let hop_length = voice.vocoder_config.hop_length();
     let step = voice.config.reduction_factor * voice.config.num_mel_bins;
-    let whole = chunks(&mut tail, raw, raw.len(), ChunkSizes::fixed(usize::MAX / 2)).concat();
-    assert_eq!(whole.len(), raw.len() / voice.config.num_mel_bins * hop_length);
-    for frames in [1, 2, 5, 40] {
-        let streamed = chunks(&mut tail, raw, step, ChunkSizes::fixed(frames));
-        let (last, others) = streamed.split_last().unwrap();
-        assert!(others.iter().all(|chunk| chunk.len() == frames * hop_length), "uneven chunks of {frames}");
-        assert_eq!(last.len() % hop_length, 0);
-        let difference = max_abs_difference(&streamed.concat(), &whole);
-        println!("{}: {} chunks of {frames} frames are off by {difference:.1e}", voice.name, streamed.len());
-        assert!(difference <= 1e-5, "chunks of {frames} frames are off by {difference}");
+    let raw_frames = (raw.len() / voice.config.num_mel_bins) as f64;
+    for (rate, sizes) in [(1.0, &[1, 2, 5, 40][..]), (0.7, &[2, 40]), (1.6, &[2, 40])] {
+        let whole = chunks(&mut tail, raw, raw.len(), ChunkSizes::fixed(usize::MAX / 2), rate).concat();
+        assert_eq!(whole.len(), (raw_frames / f64::from(rate)).ceil() as usize * hop_length);
+        for &frames in sizes {
+            let streamed = chunks(&mut tail, raw, step, ChunkSizes::fixed(frames), rate);
+            let (last, others) = streamed.split_last().unwrap();
+            assert!(
+                others.iter().all(|chunk| chunk.len() == frames * hop_length),
+                "uneven chunks of {frames}"
+            );
+            assert_eq!(last.len() % hop_length, 0);
+            let difference = max_abs_difference(&streamed.concat(), &whole);
+            let case = format!("{}: {} chunks of {frames} frames at {rate}", voice.name, streamed.len());
+            println!("{case} are off by {difference:.1e}");
+            assert!(difference <= 1e-5, "{case} are off by {difference}");
+        }
     }
 }
 

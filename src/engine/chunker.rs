@@ -5,6 +5,7 @@
 
 use crate::error::Result;
 use crate::postnet::Postnet;
+use crate::tempo::Tempo;
 use crate::vocoder::{Vocoder, VocoderStream};
 use crate::window::Window;
 
@@ -39,6 +40,7 @@ pub struct Tail {
 /// One sentence on its way through the [`Tail`].
 pub struct Chunker {
     raw: Window,
+    tempo: Tempo,
     /// Refined frames that wait to fill a chunk, row-major [frames, n_mels].
     mel: Vec<f32>,
     audio: VocoderStream,
@@ -50,9 +52,12 @@ pub struct Chunker {
 }
 
 impl Chunker {
-    pub fn new(tail: &Tail, sizes: ChunkSizes) -> Self {
+    /// A sentence at a speaking rate within [`SPEAKING_RATES`](crate::tempo::SPEAKING_RATES). Chunks are
+    /// counted in frames after the change of pace.
+    pub fn new(tail: &Tail, sizes: ChunkSizes, speaking_rate: f32) -> Self {
         Self {
             raw: tail.postnet.begin(),
+            tempo: Tempo::new(speaking_rate, tail.postnet.n_mels()),
             mel: Vec::new(),
             audio: tail.vocoder.begin(),
             chunk_frames: sizes.first_frames.max(1),
@@ -75,12 +80,16 @@ impl Chunker {
         loop {
             let wanted = self.chunk_frames + self.owed_frames;
             let waiting = self.mel.len() / n_mels;
-            let enough = waiting + self.raw.ready(ended) >= wanted;
+            let enough = waiting + self.tempo.ready(self.raw.ready(ended), ended) >= wanted;
             if !enough && !ended {
                 return Ok(());
             }
             if waiting < wanted {
-                self.mel.extend(tail.postnet.refine(&mut self.raw, ended)?);
+                let refined = tail.postnet.refine(&mut self.raw, ended)?;
+                self.mel.extend(self.tempo.push(&refined));
+                if ended {
+                    self.mel.extend(self.tempo.finish());
+                }
             }
             let last = self.mel.len() / n_mels <= wanted && ended;
             let fed = wanted.min(self.mel.len() / n_mels) * n_mels;

@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::postnet::Postnet;
 use crate::precision::Plan;
 use crate::runtime::Runtime;
+use crate::tempo::SPEAKING_RATES;
 use crate::text::Segment;
 use crate::vocoder::Vocoder;
 use crate::voice::Voice;
@@ -80,6 +81,9 @@ pub struct StreamRequest {
     /// Chooses the prenet's dropout masks: the same seed gives the same audio.
     pub seed: u64,
     pub chunk_sizes: ChunkSizes,
+    /// How fast, within [`SPEAKING_RATES`]; 1 is the voice's own pace. The pitch stays, and so do the pauses
+    /// between sentences.
+    pub speaking_rate: f32,
     /// A request that has not begun to be spoken by then is dropped.
     pub deadline: Option<Instant>,
 }
@@ -87,7 +91,13 @@ pub struct StreamRequest {
 impl StreamRequest {
     /// A request for `speaker` with the default seed and chunks, and without a deadline.
     pub fn new(speaker: Vec<f32>) -> Self {
-        Self { speaker, seed: DEFAULT_SEED, chunk_sizes: ChunkSizes::default(), deadline: None }
+        Self {
+            speaker,
+            seed: DEFAULT_SEED,
+            chunk_sizes: ChunkSizes::default(),
+            speaking_rate: 1.0,
+            deadline: None,
+        }
     }
 }
 
@@ -106,12 +116,15 @@ pub struct SpokenSentence {
     /// The text that was spoken, its symbols, and what the voice could not pronounce.
     pub segment: Segment,
     pub ending: Ending,
+    /// Samples of the sentence at the voice's rate, without the silence behind it.
+    pub samples: u64,
 }
 
 /// How a sentence came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     pub steps: usize,
+    /// Frames that the decoder gave, before a change of pace.
     pub frames: usize,
     pub end: End,
 }
@@ -200,15 +213,23 @@ impl Engine {
     /// Opens a stream, or refuses it at the door.
     ///
     /// # Errors
-    /// [`Error::Overloaded`] when streams and queue are taken, [`Error::Unavailable`] while draining.
+    /// [`Error::InvalidRequest`] for a speaking rate outside [`SPEAKING_RATES`], [`Error::Overloaded`] when streams
+    /// and queue are taken, [`Error::Unavailable`] while draining.
     pub fn open(&self, request: StreamRequest) -> Result<(TextInlet, AudioStream)> {
+        let StreamRequest { speaker, seed, chunk_sizes, speaking_rate, deadline } = request;
+        if !SPEAKING_RATES.contains(&speaking_rate) {
+            let (low, high) = SPEAKING_RATES.into_inner();
+            return Err(Error::InvalidRequest(format!(
+                "a speaking rate of {speaking_rate}: it must be {low} to {high}"
+            )));
+        }
         let permit = self.admission.admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands);
-        let StreamRequest { speaker, seed, chunk_sizes, deadline } = request;
         let opening = Opening { id, speaker, seed, flow: Arc::clone(outlet.flow()), deadline };
         let gone = || Error::Internal("the engine has ended".to_owned());
-        self.vocoder.send(Message::Open(id, outlet, chunk_sizes)).map_err(|_| gone())?;
+        let voice = Message::Open { id, outlet, sizes: chunk_sizes, speaking_rate };
+        self.vocoder.send(voice).map_err(|_| gone())?;
         self.commands.send(Command::Open(Box::new(opening))).map_err(|_| gone())?;
         Ok((inlet, stream))
     }

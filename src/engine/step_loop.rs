@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use super::encoder_thread::EncodeJob;
 use super::stream::Flow;
 use super::vocoder_thread::Message;
-use super::{Ending, SpokenSentence, Stats, StreamId, VoiceRules};
-use crate::decoder::{Decoder, End, PrenetDropout, StopRule};
+use super::{Ending, Stats, StreamId, VoiceRules};
+use crate::decoder::{Decoder, PrenetDropout, StopRule};
 use crate::encoder::Encoded;
 use crate::error::{Error, Result};
 use crate::text::Segment;
@@ -362,8 +362,9 @@ impl State {
         if let Some(end) = end
             && let Some(sentence) = self.rows[row].sentence.take()
         {
-            let spoken = sentence.spoken(end, self.own.rules.reduction_factor);
-            self.own.vocoder.send(Message::SentenceEnd(id, spoken)).map_err(|_| Gone)?;
+            let (steps, frames) = (sentence.steps, sentence.steps * self.own.rules.reduction_factor);
+            let ending = Ending { steps, frames, end };
+            self.own.vocoder.send(Message::SentenceEnd(id, sentence.segment, ending)).map_err(|_| Gone)?;
         }
         Ok(())
     }
@@ -386,12 +387,5 @@ impl State {
             self.rows.pop();
         }
         self.own.vocoder.send(Message::Close(id, error)).map_err(|_| Gone)
-    }
-}
-
-impl Sentence {
-    fn spoken(self, end: End, reduction_factor: usize) -> SpokenSentence {
-        let (steps, frames) = (self.steps, self.steps * reduction_factor);
-        SpokenSentence { segment: self.segment, ending: Ending { steps, frames, end } }
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use super::step_loop::Command;
 use super::stream::Outlet;
-use super::{AudioChunk, ChunkSizes, Chunker, SpokenSentence, StreamId, Tail};
-use crate::error::Error;
+use super::{AudioChunk, ChunkSizes, Chunker, Ending, SpokenSentence, StreamId, Tail};
+use crate::error::{Error, Result};
+use crate::text::Segment;
 
 /// How often a reader without room is asked again.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
@@ -19,11 +20,16 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 /// What the step loop tells the vocoder thread.
 pub(super) enum Message {
-    Open(StreamId, Outlet, ChunkSizes),
+    Open {
+        id: StreamId,
+        outlet: Outlet,
+        sizes: ChunkSizes,
+        speaking_rate: f32,
+    },
     /// The next raw frames of the stream's present sentence, row-major [reduction_factor, n_mels].
     Frames(StreamId, Vec<f32>),
     /// The sentence has ended.
-    SentenceEnd(StreamId, SpokenSentence),
+    SentenceEnd(StreamId, Segment, Ending),
     /// The stream has ended, for this reason if it did not come to its own end.
     Close(StreamId, Option<Error>),
 }
@@ -31,7 +37,22 @@ pub(super) enum Message {
 struct Voice {
     outlet: Outlet,
     sizes: ChunkSizes,
+    speaking_rate: f32,
     sentence: Option<Chunker>,
+    /// Samples of the present sentence so far.
+    samples: u64,
+}
+
+impl Voice {
+    /// Takes raw frames of the present sentence, which begins with the first, and sends the chunks they complete.
+    fn speak(&mut self, tail: &mut Tail, raw: &[f32], ended: bool) -> Result<()> {
+        let Self { outlet, sizes, speaking_rate, sentence, samples } = self;
+        let chunker = sentence.get_or_insert_with(|| Chunker::new(tail, *sizes, *speaking_rate));
+        chunker.push(tail, raw, ended, |chunk| {
+            *samples += chunk.len() as u64;
+            outlet.send(Ok(AudioChunk { samples: chunk, completes: None }));
+        })
+    }
 }
 
 /// Serves messages until nobody can send any more.
@@ -55,12 +76,12 @@ pub(super) fn run(
             Err(RecvTimeoutError::Disconnected) => return,
         };
         match message {
-            Message::Open(id, outlet, sizes) => {
-                voices.insert(id, Voice { outlet, sizes, sentence: None });
+            Message::Open { id, outlet, sizes, speaking_rate } => {
+                voices.insert(id, Voice { outlet, sizes, speaking_rate, sentence: None, samples: 0 });
             }
             Message::Frames(id, raw) => vocode(&mut tail, voices.get_mut(&id), &raw),
-            Message::SentenceEnd(id, sentence) => {
-                end_sentence(&mut tail, voices.get_mut(&id), sentence, sample_rate_hz);
+            Message::SentenceEnd(id, segment, ending) => {
+                end_sentence(&mut tail, voices.get_mut(&id), segment, ending, sample_rate_hz);
             }
             Message::Close(id, error) => {
                 if let Some(mut voice) = voices.remove(&id) {
@@ -93,28 +114,27 @@ fn flush(
 }
 
 fn vocode(tail: &mut Tail, voice: Option<&mut Voice>, raw: &[f32]) {
-    let Some(Voice { outlet, sizes, sentence }) = voice else { return };
-    if outlet.flow().is_cancelled() {
-        return;
-    }
-    let chunker = sentence.get_or_insert_with(|| Chunker::new(tail, *sizes));
-    let emit = |samples| outlet.send(Ok(AudioChunk { samples, completes: None }));
-    if let Err(error) = chunker.push(tail, raw, false, emit) {
-        outlet.fail(error);
+    let Some(voice) = voice.filter(|voice| !voice.outlet.flow().is_cancelled()) else { return };
+    if let Err(error) = voice.speak(tail, raw, false) {
+        voice.outlet.fail(error);
     }
 }
 
-fn end_sentence(tail: &mut Tail, voice: Option<&mut Voice>, spoken: SpokenSentence, sample_rate_hz: u32) {
-    let Some(Voice { outlet, sizes, sentence }) = voice else { return };
-    if outlet.flow().is_cancelled() {
+fn end_sentence(
+    tail: &mut Tail,
+    voice: Option<&mut Voice>,
+    segment: Segment,
+    ending: Ending,
+    sample_rate_hz: u32,
+) {
+    let Some(voice) = voice.filter(|voice| !voice.outlet.flow().is_cancelled()) else { return };
+    if let Err(error) = voice.speak(tail, &[], true) {
+        voice.outlet.fail(error);
         return;
     }
-    let mut chunker = sentence.take().unwrap_or_else(|| Chunker::new(tail, *sizes));
-    let emit = |samples| outlet.send(Ok(AudioChunk { samples, completes: None }));
-    if let Err(error) = chunker.push(tail, &[], true, emit) {
-        outlet.fail(error);
-        return;
-    }
-    let silence = spoken.segment.pause.duration_ms() as usize * sample_rate_hz as usize / 1000;
-    outlet.send(Ok(AudioChunk { samples: vec![0.0; silence], completes: Some(spoken) }));
+    voice.sentence = None;
+    let samples = std::mem::take(&mut voice.samples);
+    let silence = segment.pause.duration_ms() as usize * sample_rate_hz as usize / 1000;
+    let completes = Some(SpokenSentence { segment, ending, samples });
+    voice.outlet.send(Ok(AudioChunk { samples: vec![0.0; silence], completes }));
 }
