@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mezzavoce::error::Error;
 use mezzavoce::text::spm::CharModel;
-use mezzavoce::text::{Frontend, MAX_TEXT_BYTES, Pause, Segment};
+use mezzavoce::text::{Frontend, MAX_TEXT_BYTES, MAX_UNMAPPED, Pause, Segment};
 
 mod voices;
 
@@ -79,8 +79,64 @@ fn text_is_read_as_a_person_would() {
             &["one two three four five six seven eight nine zero one two three four five six"],
         ),
         ("at 10:30, 9:05 and 8:00", &["at ten thirty, nine oh five and eight o'clock"]),
-        ("٣ ½ x²", &["three one half x squared"]),
+        ("٣ ½ x²", &["three and a half x squared"]),
         ("Hello. *** Bye.", &["Hello.", "Bye."]),
+    ] {
+        check(text, expected);
+    }
+}
+
+#[test]
+fn digits_of_other_forms_keep_their_value() {
+    for (text, expected) in [
+        ("10⁹ 2⁵ 10⁻⁹", &["ten to the ninth two to the fifth ten to the minus ninth"] as &[&str]),
+        ("a⁻¹, 10¹², 7⁰", &["a to the minus first, ten to the twelfth, seven to the zeroth"]),
+        ("xⁿ, 5 km², 2 m³, 3²", &["x to the n, five kilometers squared, two m cubed, three squared"]),
+        ("(a+b)² note¹ and notes²", &["a plus b, squared note one and notes two"]),
+        ("the 1ˢᵗ and 2ⁿᵈ", &["the first and second"]),
+        ("Na⁺ and Ca²⁺", &["Na plus and Ca two plus"]),
+        ("2⅓ cups, ⅓ cup, 5½, ¾", &["two and a third cups, one third cup, five and a half, three quarters"]),
+        ("①②③ ⑳ ❶ ⓫ ⑴ ⒈", &["one two three twenty one eleven one one"]),
+        ("H₂O and CO₂.", &["H two O and CO two."]),
+        (
+            "1，000 and １２３，４５６",
+            &["one thousand and one hundred twenty three thousand four hundred fifty six"],
+        ),
+        ("№5, №\u{a0}7", &["number five, number seven"]),
+        ("𝟏𝟎 at ５：３０", &["ten at five thirty"]),
+        ("5㎏, 3㎡, 20℃", &["five kilograms, three m squared, twenty degrees C"]),
+        ("¹⁄₃ and 5⁄8 and 17⁄23", &["one third and five eighths and seventeen over twenty three"]),
+        ("٣٫١٤", &["three point one four"]),
+    ] {
+        check(text, expected);
+    }
+}
+
+#[test]
+fn amounts_times_and_spans_are_read_as_such() {
+    for (text, expected) in [
+        ("$.50, $0.05, $.5", &["fifty cents, five cents, zero point five dollars"] as &[&str]),
+        ("$-5 and -$5", &["minus five dollars and minus five dollars"]),
+        ("5€, 1€, 5 €, 5¢, 1¢", &["five euros, one euro, five euros, five cents, one cent"]),
+        ("25.50€", &["twenty five euros and fifty cents"]),
+        ("₹5, ₩5, ₿1", &["five rupees, five won, one bitcoin"]),
+        ("$5-$10", &["five dollars to ten dollars"]),
+        ("$2½", &["two dollars and a half"]),
+        ("00:00, 00:30, 0:05", &["midnight, zero thirty, zero oh five"]),
+        ("09:05, 08:00, 14:00", &["nine oh five, eight o'clock, fourteen hundred"]),
+        ("10:30:45", &["ten thirty and forty five seconds"]),
+        ("10:00am, 9:00 p.m.", &["ten A M, nine P M."]),
+        ("~5, ~$5, 5～6, 5~6", &["about five, about five dollars, five to six, five to six"]),
+        ("A → B, A -> B", &["A to B, A to B"]),
+        ("A ← B ↑", &["A left arrow B up arrow"]),
+        ("1,23", &["one, twenty three"]),
+        ("3/4, 1/2, 7/8 of it", &["three quarters, one half, seven eighths of it"]),
+        ("1 1/2 cups", &["one and a half cups"]),
+        (
+            "24/7, 3/4/2024, 9/11",
+            &["twenty four slash seven, three slash four slash twenty twenty four, nine slash eleven"],
+        ),
+        ("5µm of 7Ω", &["five micrometers of seven ohms"]),
     ] {
         check(text, expected);
     }
@@ -120,8 +176,32 @@ fn what_a_voice_lacks_is_reported_beside_what_it_says() {
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].unmapped.as_slice(), found[1].unmapped.as_slice()), (&['你'][..], &['好'][..]));
     let found = CHARACTERS.segments("Ångström: Łódź — naïve Café \u{2603} ж").unwrap();
-    assert_eq!(found[0].spoken, "angstrom; lodz, naive cafe");
+    assert_eq!(found[0].spoken, "angstrom; lodz, naive cafe.");
     assert_eq!(found[0].unmapped, ['ж']);
+}
+
+#[test]
+fn what_is_lacking_is_named_once_as_it_was_written() {
+    for (text, lacking) in [
+        ("hello Ω", "Ω"),
+        ("hello \u{2126}", "\u{2126}"),
+        ("hello µ", "µ"),
+        ("hello Ж", "Ж"),
+        ("hello ﷺﷺ", "ﷺ"),
+        ("hello ⇄", "⇄"),
+        ("hello 漢字漢字", "漢字"),
+    ] {
+        let found = segments(text);
+        assert_eq!(found[0].unmapped.iter().collect::<String>(), lacking, "{text:?}");
+        assert_eq!(found[0].text, "hello", "{text:?}");
+    }
+    let every_ideograph: String = ('\u{4e00}'..'\u{9fff}').collect();
+    for frontend in [&*IPA, &*CHARACTERS] {
+        let found = frontend.segments(&format!("hello {}{every_ideograph}", "漢".repeat(300_000))).unwrap();
+        assert_eq!((found.len(), found[0].unmapped.len()), (1, MAX_UNMAPPED));
+        assert_eq!((found[0].unmapped[0], found[0].unmapped[1]), ('漢', '\u{4e00}'));
+        assert!(found[0].text == "hello", "{} bytes of text", found[0].text.len());
+    }
 }
 
 #[test]
@@ -169,12 +249,12 @@ fn phonemes_are_those_of_the_training() {
     for (text, expected) in [
         ("The apple is in the box.", "ðɪ ˈæpəl ɪz ɪnðə bˈɑːks."),
         ("I use the record; please record the use.", "aɪ jˈuːz ðə ɹˈɛkɚd; plˈiːz ɹˈɛkɚd ðə jˈuːs."),
-        ("to record, a record", "tə ɹᵻkˈɔːɹd, ɐ ɹˈɛkɚd"),
-        ("GPUs, the US and HTML", "dʒˌiːpˌiːjˈuːz, ðə jˌuːˈɛs ænd ˌeɪtʃtˌiːˌɛmˈɛl"),
-        ("At 5 a.m. the A.I. slept", "æt fˈaɪv ˈeɪ ˈɛm ðɪ ˈeɪ ˈaɪ slˈɛpt"),
+        ("to record, a record", "tə ɹᵻkˈɔːɹd, ɐ ɹˈɛkɚd."),
+        ("GPUs, the US and HTML", "dʒˌiːpˌiːjˈuːz, ðə jˌuːˈɛs ænd ˌeɪtʃtˌiːˌɛmˈɛl."),
+        ("At 5 a.m. the A.I. slept", "æt fˈaɪv ˈeɪ ˈɛm ðɪ ˈeɪ ˈaɪ slˈɛpt."),
         ("She'd've said naïve Zoë.", "ʃiːdəv sˈɛd nɑːˈiːv zˈoʊ."),
-        ("one hundred ninety on Monday", "wˈʌn hˈʌndɹɪd nˈaɪnti ˌɔn mˈʌndeɪ"),
-        ("well-known Qorvex", "wˈɛlnˈoʊn kˈɔːɹvɛks"),
+        ("one hundred ninety on Monday", "wˈʌn hˈʌndɹɪd nˈaɪnti ˌɔn mˈʌndeɪ."),
+        ("well-known Qorvex", "wˈɛlnˈoʊn kˈɔːɹvɛks."),
         ("Wait, what?", "wˈeɪt, wˌʌt?"),
     ] {
         assert_eq!(segments(text)[0].spoken, expected, "{text:?}");
@@ -216,6 +296,14 @@ fn floods_take_linear_time() {
         ("headings", "# > "),
         ("lines", "a\n"),
         ("quotes", "\"'"),
+        ("ligatures", "ﷺ"),
+        ("ideographs", "漢"),
+        ("superscripts", "⁹"),
+        ("fractions", "½"),
+        ("enclosed", "①"),
+        ("slashes", "1/"),
+        ("currencies", "5$-"),
+        ("times", "10:30:"),
     ] {
         for frontend in [&*IPA, &*CHARACTERS] {
             let time = |count: usize| {

@@ -5,7 +5,7 @@
 //!
 //! Never removes a letter, a digit or a sign that has a name.
 
-use unicode_normalization::UnicodeNormalization;
+use super::forms::{decimal_digit, push_composed, push_plain_form};
 
 /// Stands for one `[[...]]` of the text, in order.
 pub const PHONEMES: char = '\u{e000}';
@@ -25,20 +25,22 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
-    while inline_phonemes
-        && let Some((before, after)) = rest.split_once("[[")
-        && let Some((ipa, after)) = after.split_once("]]")
-    {
-        plain_characters(before, &mut plain);
+    let next_phonemes = |text: &'_ str| {
+        let (before, after) = text.split_once("[[").filter(|_| inline_phonemes)?;
+        let (ipa, after) = after.split_once("]]")?;
+        Some((before.len(), ipa.len(), after.len()))
+    };
+    while let Some((before, ipa, after)) = next_phonemes(rest) {
+        plain_characters(rest.get(..before).unwrap_or_default(), &mut plain);
+        let ipa = rest.get(before + 2..before + 2 + ipa).unwrap_or_default();
         if ipa.chars().any(char::is_alphabetic) {
             plain.extend([' ', PHONEMES]);
             cleaned.phonemes.push(ipa.trim().to_string());
         }
-        rest = after;
+        rest = rest.get(rest.len() - after..).unwrap_or_default();
     }
     plain_characters(rest, &mut plain);
-    let folded: String = plain.nfkc().collect();
-    for (number, line) in folded.split('\n').enumerate() {
+    for (number, line) in plain.split('\n').enumerate() {
         if number > 0 {
             cleaned.text.push('\n');
         }
@@ -49,57 +51,43 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
 
 fn plain_characters(text: &str, out: &mut String) {
     let mut chars = text.chars().peekable();
-    let mut previous = ' ';
     while let Some(c) = chars.next() {
+        let in_number = out.ends_with(|c: char| c.is_ascii_digit());
         match c {
             '\r' if chars.peek() == Some(&'\n') => {}
             '\r' | '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
-            '\u{a0}' | '\u{202f}' | '\u{2009}'
-                if previous.is_ascii_digit() && three_digits(chars.clone()) =>
-            {
+            '\u{a0}' | '\u{202f}' | '\u{2009}' | '，' | '٬' if in_number && three_digits(chars.clone()) => {
                 out.push(',')
             }
+            '٫' if in_number => out.push('.'),
             '‘' | '’' | '‚' | '‛' | '′' | 'ʼ' | '´' => out.push('\''),
             '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '「' | '」' | '『' | '』' => {
                 out.push('"')
             }
-            '\u{2010}' | '\u{2011}' | '−' | '﹣' => out.push('-'),
+            '…' => out.push_str("..."),
+            '\u{2010}' | '\u{2011}' | '−' | '﹣' | '－' => out.push('-'),
             '\u{2012}'..='\u{2015}' => out.push('—'),
+            '\u{301c}' | '∼' => out.push('~'),
             '。' | '｡' => out.push_str(". "),
             '！' => out.push_str("! "),
             '？' => out.push_str("? "),
             '、' | '，' => out.push_str(", "),
-            '½' => out.push_str(if previous.is_ascii_digit() { " and a half " } else { " one half " }),
-            '¼' => out.push_str(if previous.is_ascii_digit() { " and a quarter " } else { " one quarter " }),
-            '¾' => out.push_str(if previous.is_ascii_digit() {
-                " and three quarters "
-            } else {
-                " three quarters "
-            }),
-            '²' => out.push_str(" squared "),
-            '³' => out.push_str(" cubed "),
+            '→' | '⇒' | '⟶' | '⟹' | '➔' | '➙'..='➞' | '➡' => out.push_str(" to "),
+            '№' => out.push_str(" number "),
             '™' => out.push_str(" trademark "),
             PHONEMES => out.push('\u{fffd}'),
-            c if ascii_digit(c).is_some() => out.extend(ascii_digit(c)),
             c if is_invisible(c) => {}
+            c if decimal_digit(c).is_some() => out.extend(decimal_digit(c)),
+            c if push_plain_form(c, &mut chars, out) => {}
             c if c.is_whitespace() || c.is_control() || is_emoji(c) => out.push(' '),
-            c => out.push(c),
+            c => push_composed(c, &mut chars, |mark| is_invisible(mark) || is_emoji(mark), out),
         }
-        previous = c;
     }
 }
 
 fn three_digits(mut next: impl Iterator<Item = char>) -> bool {
-    let mut digit = || next.next().is_some_and(|c| c.is_ascii_digit());
+    let mut digit = || next.next().is_some_and(|c| decimal_digit(c).is_some());
     digit() && digit() && digit() && !digit()
-}
-
-/// The value of a decimal digit of another script.
-fn ascii_digit(c: char) -> Option<char> {
-    const ZEROS: [u32; 14] =
-        [0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0];
-    let zero = ZEROS.iter().find(|&&zero| (zero..zero + 10).contains(&u32::from(c)))?;
-    char::from_digit(u32::from(c) - zero, 10)
 }
 
 fn is_invisible(c: char) -> bool {
@@ -109,8 +97,8 @@ fn is_invisible(c: char) -> bool {
 }
 
 fn is_emoji(c: char) -> bool {
-    matches!(c, '\u{20e3}' | '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{2500}'..='\u{27bf}'
-        | '\u{2900}'..='\u{297f}' | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '•' | '‣')
+    matches!(c, '\u{20e3}' | '\u{2300}'..='\u{23ff}' | '\u{2500}'..='\u{27bf}'
+        | '\u{2b12}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '•' | '‣')
 }
 
 /// Headings, quotes, list markers and rules at the start of a line.

@@ -248,7 +248,10 @@ pub fn by_rule(letters: &[char]) -> String {
 pub fn folded(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_lowercase)
-        .flat_map(|c| std::iter::once(c).nfkd().collect::<Vec<_>>())
+        .flat_map(|c| match c.is_ascii() || is_script_without_rules(c) {
+            true => vec![c],
+            false => std::iter::once(c).nfkd().collect(),
+        })
         .filter(|c| !unicode_normalization::char::is_combining_mark(*c))
         .flat_map(|c| {
             let plain = match c {
@@ -264,6 +267,15 @@ pub fn folded(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char>
             };
             plain.chars().chain(plain.is_empty().then_some(c))
         })
+}
+
+/// Whether `c` is of a script that no rule reads: taken apart, it would be reported as what nobody wrote.
+fn is_script_without_rules(c: char) -> bool {
+    c.is_alphabetic() && !std::iter::once(c).nfkd().all(|c| c.is_ascii() || !c.is_alphabetic() || is_latin(c))
+}
+
+fn is_latin(c: char) -> bool {
+    matches!(c, '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}')
 }
 
 fn is_vowel(c: char) -> bool {

@@ -11,6 +11,7 @@
 mod abbreviations;
 mod clean;
 mod espeak;
+mod forms;
 mod function_words;
 mod g2p;
 mod letters;
@@ -33,6 +34,9 @@ use speller::{Atom, Speller};
 /// The longest text of one request, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
+/// The most characters that one [`Segment`] reports as unmapped.
+pub const MAX_UNMAPPED: usize = 64;
+
 /// One piece of speech.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
@@ -42,7 +46,8 @@ pub struct Segment {
     pub spoken: String,
     /// What the encoder takes: start and end included, `Voice::segment_symbols` at most.
     pub ids: Vec<i64>,
-    /// Characters of this piece (and of unspeakable pieces beside it) that the voice has no symbol for.
+    /// Characters of this piece (and of unspeakable pieces beside it) that the voice has no symbol for, as they
+    /// were written: each once, in order of appearance, the first [`MAX_UNMAPPED`] of them.
     pub unmapped: Vec<char>,
     /// The silence that should follow.
     pub pause: Pause,
@@ -99,7 +104,7 @@ impl Frontend {
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {
             let verbal = normalize::verbalize(&sentence);
-            out.unmapped.extend(verbal.unmapped);
+            report(&mut out.unmapped, verbal.unmapped);
             let atoms = self.speller.atoms(&verbal.text, &mut phonemes);
             self.pack(atoms, pause, &mut out);
         }
@@ -174,6 +179,18 @@ impl Frontend {
     }
 }
 
+/// Adds those of `characters` that are not yet in the report `unmapped`.
+fn report(unmapped: &mut Vec<char>, characters: impl IntoIterator<Item = char>) {
+    for c in characters {
+        if unmapped.len() == MAX_UNMAPPED {
+            break;
+        }
+        if !unmapped.contains(&c) {
+            unmapped.push(c);
+        }
+    }
+}
+
 fn check_length(text: &str) -> Result<()> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(Error::InvalidRequest(format!(
@@ -208,7 +225,7 @@ impl Collector {
 
     fn finish(mut self) -> Result<Vec<Segment>> {
         match self.segments.last_mut() {
-            Some(last) => last.unmapped.append(&mut self.unmapped),
+            Some(last) => report(&mut last.unmapped, self.unmapped),
             None if self.unmapped.is_empty() => {
                 return Err(Error::InvalidRequest("the text holds nothing to speak".into()));
             }

@@ -7,7 +7,8 @@
 
 use super::abbreviations::{expansion, is_dotted_initials};
 use super::clean::PHONEMES;
-use super::numbers::{cardinal, decade, ordinal, spelled, year};
+use super::numbers::{cardinal, clock, decade, fraction, ordinal, spelled, year};
+use super::report;
 use super::signs::{CURRENCIES, MAGNITUDE_LETTERS, MAGNITUDES, SIGNS, UNITS};
 
 /// A sentence as it is said, and the signs that have no name.
@@ -34,6 +35,8 @@ struct Reader {
     /// A comma is due if another word follows.
     comma_due: bool,
     after_number: bool,
+    /// The number before was a small whole one, and a fraction may belong to it: `2 1/3`.
+    after_whole: bool,
     /// A currency that is named after the magnitude that follows: `$5 million`.
     currency_due: Option<&'static str>,
 }
@@ -51,10 +54,12 @@ impl Reader {
         }
         self.out.push_str(words);
         self.after_number = false;
+        self.after_whole = false;
     }
 
     fn mark(&mut self, mark: char) {
         self.comma_due = false;
+        self.after_whole = false;
         match self.out.chars().last() {
             None => {}
             Some(',' | ';' | ':') if matches!(mark, '.' | '!' | '?') => {
@@ -67,6 +72,9 @@ impl Reader {
     }
 
     fn token(&mut self, token: &str, next: Option<&str>) {
+        if matches!(token, "->" | "-->" | "=>" | "==>") {
+            return self.word("to");
+        }
         let bare = token.trim_start_matches(['(', '[', '{', '"', '\'', '*', '_']);
         if bare.len() < token.len() && token.starts_with(['(', '[', '{']) {
             self.mark(',');
@@ -99,13 +107,10 @@ impl Reader {
             let c = at(i);
             let (left, right) = (before(i), at(i + 1));
             let signed = matches!(c, '-' | '+') && !left.is_alphanumeric();
-            let amount = CURRENCIES.iter().any(|(sign, ..)| *sign == c);
+            let stop = c == '.' && left != '.' && !left.is_alphanumeric();
             if c.is_ascii_digit()
-                || ((signed || amount || (c == '.' && left != '.' && !left.is_alphanumeric()))
-                    && right.is_ascii_digit())
-                || (signed
-                    && CURRENCIES.iter().any(|(sign, ..)| *sign == right)
-                    && at(i + 2).is_ascii_digit())
+                || ((signed || stop || currency(c).is_some())
+                    && begins_number(chars.get(i..).unwrap_or_default()))
             {
                 i += self.number(&chars, i, next);
                 continue;
@@ -117,12 +122,25 @@ impl Reader {
                 i = end;
                 continue;
             }
+            if let Some((_, one, many, _)) = currency(c) {
+                // An amount of one is not told from twenty-one here: `1 €` is rare.
+                self.word(if self.after_number { many } else { one });
+                i += 1;
+                continue;
+            }
             match c {
                 PHONEMES => self.word("\u{e000}"),
                 '.' if left.is_alphanumeric() && right.is_alphanumeric() => self.word("dot"),
                 '.' | ',' | ';' | '!' | '?' => self.mark(c),
                 ':' => self.mark(if chars.len() == i + 1 { ':' } else { ',' }),
                 '—' | '-' if joins_digits(&chars, i) && is_range(&chars, i) => self.word("to"),
+                '—' | '-' if left.is_ascii_digit() && currency(right).is_some() => self.word("to"),
+                '~' if left.is_ascii_digit() && begins_number(chars.get(i + 1..).unwrap_or_default()) => {
+                    self.word("to")
+                }
+                '~' if !left.is_alphanumeric() && begins_number(chars.get(i + 1..).unwrap_or_default()) => {
+                    self.word("about")
+                }
                 '-' if left.is_alphanumeric() || right.is_alphanumeric() => {}
                 '—' | '-' | '|' | '·' | '(' | '[' | '{' => self.comma_due = !self.out.is_empty(),
                 ')' | ']' | '}' => self.comma_due = !self.out.is_empty(),
@@ -130,7 +148,7 @@ impl Reader {
                     if c == '*' && left.is_ascii_digit() && right.is_ascii_digit() {
                         self.word("times");
                     } else if c == '\u{fffd}' {
-                        self.unmapped.push(c);
+                        report(&mut self.unmapped, [c]);
                     }
                 }
                 '#' => {
@@ -143,7 +161,7 @@ impl Reader {
                 '/' if !(left.is_alphanumeric() && right.is_alphanumeric()) && chars.len() > 1 => {}
                 _ => match SIGNS.iter().find(|(sign, _)| *sign == c) {
                     Some((_, name)) => self.word(name),
-                    None => self.unmapped.push(c),
+                    None => report(&mut self.unmapped, [c]),
                 },
             }
             i += 1;
@@ -175,19 +193,16 @@ impl Reader {
             chars.get(from..).unwrap_or_default().iter().take_while(|c| c.is_ascii_digit()).count()
         };
         let mut i = start;
-        match at(i) {
-            '-' => {
-                self.word("minus");
-                i += 1;
+        let mut prefix = None;
+        loop {
+            match at(i) {
+                '-' => self.word("minus"),
+                '+' => self.word("plus"),
+                sign if prefix.is_none() && currency(sign).is_some() => prefix = currency(sign),
+                _ => break,
             }
-            '+' => {
-                self.word("plus");
-                i += 1;
-            }
-            _ => {}
+            i += 1;
         }
-        let currency = CURRENCIES.iter().find(|(sign, ..)| *sign == at(i));
-        i += usize::from(currency.is_some());
         let run = digits_from(i);
         let mut whole: String = chars.get(i..i + run).unwrap_or_default().iter().collect();
         i += run;
@@ -202,14 +217,21 @@ impl Reader {
         let fraction: String = chars.get(i + 1..i + 1 + fraction_run).unwrap_or_default().iter().collect();
         let dotted_more =
             fraction_run > 0 && at(i + 1 + fraction_run) == '.' && at(i + 2 + fraction_run).is_ascii_digit();
-        if let Some((_, one, many, hundredth)) = currency {
-            i += if fraction_run > 0 { fraction_run + 1 } else { 0 };
+        let amount_end = i + if fraction_run > 0 { fraction_run + 1 } else { 0 };
+        let suffix = currency(at(amount_end))
+            .filter(|_| prefix.is_none() && !dotted_more && !at(amount_end + 1).is_alphanumeric());
+        if let Some((_, one, many, hundredth)) = prefix.or(suffix) {
+            i = amount_end + usize::from(suffix.is_some());
             let magnitude = next.is_some_and(starts_with_magnitude);
             if fraction_run == 2 && !hundredth.is_empty() && !magnitude {
-                self.word(&cardinal(&whole));
-                self.word(if whole == "1" { one } else { many });
-                if fraction != "00" {
-                    self.word("and");
+                let parts = fraction != "00";
+                let units = !parts || !matches!(whole.as_str(), "" | "0");
+                if units {
+                    self.word(&cardinal(if whole.is_empty() { "0" } else { &whole }));
+                    self.word(if whole == "1" { one } else { many });
+                }
+                if parts {
+                    self.word(if units { "and" } else { "" });
                     self.word(&cardinal(fraction.trim_start_matches('0')));
                     self.word(&cents(hundredth, &fraction));
                 }
@@ -221,8 +243,25 @@ impl Reader {
                     self.word(if whole == "1" && fraction.is_empty() { one } else { many });
                 }
             }
+            self.after_whole = fraction.is_empty();
             return i - start;
         }
+        let below_run = if matches!(at(i), '/' | '⁄') { digits_from(i + 1) } else { 0 };
+        let below: String = chars.get(i + 1..i + 1 + below_run).unwrap_or_default().iter().collect();
+        let alone = !matches!(start.checked_sub(1).map_or(' ', at), '/' | '⁄' | ':')
+            && !matches!(at(i + 1 + below_run), '/' | '⁄' | '.' | ':' if at(i + 2 + below_run).is_ascii_digit());
+        let is_whole = (1..=3).contains(&run) && fraction_run == 0;
+        if alone
+            && is_whole
+            && below_run > 0
+            && let Some(words) = self::fraction(&whole, &below, self.after_whole)
+        {
+            self.word(if self.after_whole { "and" } else { "" });
+            self.word(&words);
+            self.after_number = true;
+            return i + 1 + below_run - start;
+        }
+        let mut is_whole = is_whole;
         if fraction_run > 0 && !dotted_more {
             self.decimal(&whole, &fraction);
             i += fraction_run + 1;
@@ -233,13 +272,25 @@ impl Reader {
             i += 1;
         } else if at(i) == ':' && run <= 2 && digits_from(i + 1) == 2 {
             let minutes: String = chars.get(i + 1..i + 3).unwrap_or_default().iter().collect();
-            self.word(&cardinal(&whole));
-            self.word(&match (minutes.as_str(), minutes.strip_prefix('0')) {
-                ("00", _) => "o'clock".to_string(),
-                (_, Some(minute)) => format!("oh {}", cardinal(minute)),
-                _ => cardinal(&minutes),
-            });
             i += 3;
+            let half = |c: Option<char>| c.is_some_and(|c| matches!(c, 'a' | 'A' | 'p' | 'P'));
+            let with_half = if i < chars.len() {
+                half(chars.get(i).copied())
+            } else {
+                next.is_some_and(|next| half(next.chars().next()) && is_half_of_day(next))
+            };
+            self.word(&clock(&whole, &minutes, with_half));
+            if at(i) == ':' && digits_from(i + 1) == 2 {
+                let seconds: String = chars.get(i + 1..i + 3).unwrap_or_default().iter().collect();
+                let seconds = seconds.trim_start_matches('0');
+                if !seconds.is_empty() {
+                    self.word("and");
+                    self.word(&cardinal(seconds));
+                    self.word(if seconds == "1" { "second" } else { "seconds" });
+                }
+                i += 3;
+            }
+            is_whole = false;
         } else {
             let suffix: String =
                 chars.get(i..i + 2).unwrap_or_default().iter().map(char::to_ascii_lowercase).collect();
@@ -247,6 +298,7 @@ impl Reader {
             if matches!(suffix.as_str(), "st" | "nd" | "rd" | "th") && ends(i + 2) {
                 self.word(&ordinal(&whole));
                 i += 2;
+                is_whole = false;
             } else if at(i) == 's'
                 && ends(i + 1)
                 && let Some(words) = decade(&whole)
@@ -267,6 +319,7 @@ impl Reader {
             }
         }
         self.after_number = true;
+        self.after_whole = is_whole && i == chars.len();
         i - start
     }
 
@@ -279,10 +332,37 @@ impl Reader {
     }
 }
 
+fn currency(sign: char) -> Option<&'static (char, &'static str, &'static str, &'static str)> {
+    CURRENCIES.iter().find(|(known, ..)| *known == sign)
+}
+
+/// Whether a number is at the head of `chars`: `5`, `.5`, `-5`, `$5`, `$-5`, `-$.50`.
+fn begins_number(chars: &[char]) -> bool {
+    let mut rest = chars;
+    let mut skip = |takes: fn(char) -> bool| {
+        if rest.first().is_some_and(|c| takes(*c)) {
+            rest = rest.get(1..).unwrap_or_default();
+        }
+    };
+    skip(|c| matches!(c, '-' | '+'));
+    skip(|c| currency(c).is_some());
+    skip(|c| matches!(c, '-' | '+'));
+    skip(|c| c == '.');
+    rest.first().is_some_and(char::is_ascii_digit)
+}
+
+fn is_half_of_day(token: &str) -> bool {
+    let letters: String = token.chars().filter(|c| *c != '.').take(3).collect();
+    ["am", "pm"]
+        .iter()
+        .any(|half| letters.trim_end_matches([',', '!', '?', ';', ':']).eq_ignore_ascii_case(half))
+}
+
 fn cents(name: &str, count: &str) -> String {
     match (name, count) {
         (_, "01") => name.to_string(),
         ("penny", _) => "pence".to_string(),
+        ("paisa", _) => "paise".to_string(),
         _ => format!("{name}s"),
     }
 }

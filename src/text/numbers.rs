@@ -88,6 +88,44 @@ pub fn year(digits: &str) -> Option<String> {
     })
 }
 
+/// `3`, `4` as "three quarters"; `None` where the denominator has no name of its own. After a whole number one
+/// part is "a" part: "two and a half".
+pub fn fraction(numerator: &str, denominator: &str, after_whole: bool) -> Option<String> {
+    let (above, below) = (numerator.parse::<u64>().ok()?, denominator.parse::<u64>().ok()?);
+    let named = matches!(below, 2..=10 | 12 | 16 | 20 | 32 | 64 | 100);
+    if numerator.starts_with('0') || denominator.starts_with('0') || !named || above >= below {
+        return None;
+    }
+    let part = match below {
+        2 => "half".into(),
+        4 => "quarter".into(),
+        _ => ordinal(denominator),
+    };
+    Some(match (above, after_whole) {
+        (1, true) => format!("a {part}"),
+        (1, false) => format!("one {part}"),
+        _ => format!("{} {part}s", cardinal_of(above)),
+    })
+}
+
+/// A time of day, `"10"`, `"30"` as "ten thirty". `with_half` says that "A M" or "P M" follows.
+pub fn clock(hours: &str, minutes: &str, with_half: bool) -> String {
+    let hour = hours.parse::<u64>().unwrap_or_default();
+    let named = match (hour, minutes) {
+        (0, "00") => return "midnight".into(),
+        (0, _) => "zero".into(),
+        _ => cardinal_of(hour),
+    };
+    match (hour, minutes, minutes.strip_prefix('0')) {
+        (_, "00", _) if with_half => named,
+        (1..=12, "00", _) => format!("{named} o'clock"),
+        (13..=24, "00", _) => format!("{named} hundred"),
+        (_, "00", _) => format!("{named} zero zero"),
+        (_, _, Some(minute)) => format!("{named} oh {}", cardinal(minute)),
+        _ => format!("{named} {}", cardinal(minutes)),
+    }
+}
+
 /// `"1990"` as "nineteen nineties"; `None` when the digits do not name a decade.
 pub fn decade(digits: &str) -> Option<String> {
     let words = match digits.len() {

@@ -24,11 +24,11 @@ pub const SIGNS: &[(char, &str)] = &[
     ('≈', "approximately"),
     ('≤', "at most"),
     ('≥', "at least"),
-    ('$', "dollar"),
-    ('€', "euro"),
-    ('£', "pound"),
-    ('¥', "yen"),
     ('^', "caret"),
+    ('←', "left arrow"),
+    ('↑', "up arrow"),
+    ('↓', "down arrow"),
+    ('↔', "left right arrow"),
 ];
 
 /// Sign, one of it, many of it, a hundredth of it.
@@ -37,6 +37,17 @@ pub const CURRENCIES: &[(char, &str, &str, &str)] = &[
     ('€', "euro", "euros", "cent"),
     ('£', "pound", "pounds", "penny"),
     ('¥', "yen", "yen", ""),
+    ('¢', "cent", "cents", ""),
+    ('₹', "rupee", "rupees", "paisa"),
+    ('₩', "won", "won", ""),
+    ('₽', "ruble", "rubles", "kopeck"),
+    ('₺', "lira", "lira", ""),
+    ('₪', "shekel", "shekels", ""),
+    ('₦', "naira", "naira", ""),
+    ('₫', "dong", "dong", ""),
+    ('₱', "peso", "pesos", ""),
+    ('₴', "hryvnia", "hryvnias", ""),
+    ('₿', "bitcoin", "bitcoins", ""),
 ];
 
 /// Words between an amount and its currency.
@@ -67,4 +78,14 @@ pub const UNITS: &[(&str, &str)] = &[
     ("tb", "terabytes"),
     ("ms", "milliseconds"),
     ("ml", "milliliters"),
+    ("µm", "micrometers"),
+    ("μm", "micrometers"),
+    ("µs", "microseconds"),
+    ("μs", "microseconds"),
+    ("µg", "micrograms"),
+    ("μg", "micrograms"),
+    ("Ω", "ohms"),
+    ("\u{2126}", "ohms"),
+    ("am", "A M"),
+    ("pm", "P M"),
 ];

@@ -2,6 +2,7 @@
 //!
 //! Never joins or splits sentences; it prices atoms in ids so that `Frontend` can.
 
+use std::collections::HashMap;
 use std::vec::IntoIter;
 
 use unicode_normalization::UnicodeNormalization;
@@ -9,10 +10,10 @@ use unicode_normalization::UnicodeNormalization;
 use super::Segment;
 use super::clean::PHONEMES;
 use super::g2p::{G2p, Source};
-use super::letters;
 use super::segment::Pause;
 use super::spm::CharModel;
 use super::symbols::IpaSymbols;
+use super::{letters, report};
 use crate::error::{Error, Result};
 use crate::voice::SymbolTable;
 use crate::voice::config::AcousticConfig;
@@ -130,7 +131,7 @@ impl Speller {
                             let ipa = phonemes.next().unwrap_or_default();
                             self.ipa_atom(format!("{ipa}{mark}"), &format!("{ipa}{mark}"))
                         } else {
-                            self.ipa_atom(token.to_string(), &format!("{ipa}{mark}"))
+                            self.word_atom(token, &format!("{ipa}{mark}"))
                         }
                     })
                     .collect()
@@ -152,6 +153,13 @@ impl Speller {
         Atom { ids: fitted.spoken.chars().count(), text, spoken: fitted.spoken, unmapped: fitted.unmapped }
     }
 
+    /// A written word whose phonemes are `ipa`; it reports the letters of `text`, not those phonemes.
+    fn word_atom(&self, text: &str, ipa: &str) -> Atom {
+        let atom = self.ipa_atom(text.to_string(), ipa);
+        let unmapped = as_written(atom.unmapped, text);
+        Atom { text: said(atom.text, &atom.spoken, &unmapped), unmapped, ..atom }
+    }
+
     fn character_atom(&self, token: &str) -> Atom {
         let Self::Characters { model, .. } = self else { return Atom::default() };
         let (mut spoken, mut unmapped) = (String::with_capacity(token.len()), Vec::new());
@@ -171,10 +179,15 @@ impl Speller {
             if let Some(stand_in) = stand_ins.into_iter().chain(mark).find(said) {
                 spoken.push_str(&stand_in);
             } else {
-                unmapped.push(c);
+                report(&mut unmapped, [c]);
             }
         }
-        Atom { text: token.to_string(), ids: model.encode(&spoken).len(), spoken, unmapped }
+        Atom {
+            text: said(token.to_string(), &spoken, &unmapped),
+            ids: model.encode(&spoken).len(),
+            spoken,
+            unmapped,
+        }
     }
 
     /// `atom` in two parts that are each shorter.
@@ -198,7 +211,7 @@ impl Speller {
             let parts: Vec<&str> = atoms.iter().map(part).filter(|p| !p.is_empty()).collect();
             parts.join(" ")
         };
-        unmapped.extend(atoms.iter().flat_map(|atom| &atom.unmapped));
+        report(unmapped, atoms.iter().flat_map(|atom| atom.unmapped.iter().copied()));
         let (text, mut spoken) = (join(|atom| &atom.text), join(|atom| &atom.spoken));
         if !spoken.chars().any(char::is_alphabetic) {
             return None;
@@ -216,6 +229,32 @@ impl Speller {
         };
         Some(Segment { text, spoken, ids, unmapped: Vec::new(), pause })
     }
+}
+
+/// The characters of `text` that `unmapped`, which may be lower case or taken apart, came from.
+fn as_written(mut unmapped: Vec<char>, text: &str) -> Vec<char> {
+    if unmapped.is_empty() {
+        return unmapped;
+    }
+    let mut written: HashMap<char, char> = text.chars().map(|c| (c, c)).collect();
+    for c in text.chars() {
+        for part in letters::folded(std::iter::once(c)) {
+            written.entry(part).or_insert(c);
+        }
+    }
+    let found: Vec<char> = unmapped.iter().map(|c| written.get(c).copied().unwrap_or(*c)).collect();
+    unmapped.clear();
+    report(&mut unmapped, found);
+    unmapped
+}
+
+/// What of `text` is said as `spoken`: a word that has no sound is its mark alone.
+fn said(mut text: String, spoken: &str, unmapped: &[char]) -> String {
+    let silent = !spoken.chars().any(char::is_alphabetic);
+    if !unmapped.is_empty() {
+        text.retain(|c| if silent { is_mark(c) } else { !unmapped.contains(&c) });
+    }
+    text
 }
 
 /// Two halves by characters; marks of length and syllables stay with what they follow.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::report;
 use crate::error::{Error, Result};
 
 /// What stands in for a symbol that a table lacks, in the order in which it is tried.
@@ -87,7 +88,7 @@ impl IpaSymbols {
                 Some((_, stand_in)) if stand_in.chars().all(|c| self.says(c)) => {
                     fitted.spoken.push_str(stand_in)
                 }
-                _ => fitted.unmapped.push(c),
+                _ => report(&mut fitted.unmapped, [c]),
             }
         }
         fitted
