@@ -317,9 +317,13 @@ fn floods_take_linear_time() {
                     .min()
                     .unwrap()
             };
-            let (short, long) = (time(12_500), time(50_000));
-            println!("{name}: {short:?} for 12 500, {long:?} for 50 000");
-            assert!(long < 8 * short.max(Duration::from_millis(10)), "{name}: {short:?}, then {long:?}");
+            // A busy machine may stretch one measurement, not each of six; quadratic time is sixteen in all of them.
+            let linear = (0..6).any(|_| {
+                let (short, long) = (time(12_500), time(50_000));
+                println!("{name}: {short:?} for 12 500, {long:?} for 50 000");
+                long < 8 * short.max(Duration::from_millis(10))
+            });
+            assert!(linear, "{name} takes more than linear time");
         }
     }
 }
