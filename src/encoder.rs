@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::graph::encoder as graph;
 use crate::precision::Plan;
 use crate::runtime::{Runtime, Session, Tensor};
-use crate::voice::Voice;
+use crate::voice::{FiniteCheck, Voice};
 
 /// The text encoder of one voice.
 pub struct Encoder {
@@ -16,6 +16,7 @@ pub struct Encoder {
     vocab_size: usize,
     max_tokens: usize,
     speaker_embedding_dim: usize,
+    finite: FiniteCheck,
 }
 
 /// What the decoder needs to know of a sentence.
@@ -41,16 +42,18 @@ impl Encoder {
             session: runtime.session("encoder", &model, threads)?,
             decoder_layers: config.decoder_layers,
             vocab_size: config.vocab_size,
-            max_tokens: config.max_text_positions,
+            max_tokens: voice.segment_symbols,
             speaker_embedding_dim: config.speaker_embedding_dim,
+            finite: FiniteCheck::new(voice, plan.precision),
         })
     }
 
     /// Encodes one sentence.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] for no ids, more than the position table holds, an id outside the vocabulary,
-    /// or a speaker embedding of another length.
+    /// [`Error::InvalidRequest`] for no ids, more than `Voice::segment_symbols`, an id outside the vocabulary,
+    /// or a speaker embedding of another length; [`Error::InvalidVoice`] when hidden states or the speaker's bias
+    /// are not finite.
     pub fn encode(&mut self, ids: &[i64], speaker: &[f32]) -> Result<Encoded> {
         self.check(ids, speaker)?;
         let ids_tensor = Tensor::i64(&[1, ids.len()], ids)?;
@@ -66,6 +69,9 @@ impl Encoder {
         let lost = || Error::Internal("the encoder graph lost an output".to_owned());
         let speaker_bias = found.pop().ok_or_else(lost)?;
         let hidden = found.pop().ok_or_else(lost)?;
+        // Keys and values that overflow from finite hidden states show in the decoder's frames.
+        self.finite.check("the encoder's hidden states", hidden.as_f32()?)?;
+        self.finite.check("the speaker's part of the decoder prenet", speaker_bias.as_f32()?)?;
         let cross_values = found.split_off(self.decoder_layers);
         Ok(Encoded { tokens: ids.len(), hidden, speaker_bias, cross_keys: found, cross_values })
     }

@@ -95,7 +95,7 @@ fn timing(lines: &mut Lines, voice: &Voice) {
     );
     let frames = postnet::context_frames(config) + look_ahead_frames(vocoder);
     lines.add("look-ahead", &format!("{frames} frames, {:.0} ms of audio", ms(frames)));
-    let bytes = cache_bytes_per_stream(config, Dtype::F32);
+    let bytes = cache_bytes_per_stream(voice, Dtype::F32);
     lines.add("KV cache", &format!("{bytes} bytes a stream in f32"));
 }
 

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::graph::postnet as graph;
 use crate::precision::Plan;
 use crate::runtime::{Runtime, Session, Tensor};
-use crate::voice::Voice;
+use crate::voice::{FiniteCheck, Voice};
 use crate::window::Window;
 
 /// The postnet of one voice.
@@ -14,6 +14,7 @@ pub struct Postnet {
     session: Session,
     n_mels: usize,
     context_frames: usize,
+    finite: FiniteCheck,
 }
 
 impl Postnet {
@@ -24,6 +25,7 @@ impl Postnet {
             session: runtime.session("postnet", &model, threads)?,
             n_mels: voice.config.num_mel_bins,
             context_frames: graph::context_frames(&voice.config),
+            finite: FiniteCheck::new(voice, plan.precision),
         })
     }
 
@@ -37,11 +39,16 @@ impl Postnet {
     }
 
     /// Refines every frame that is ready. -> [frames, n_mels]
+    ///
+    /// # Errors
+    /// `InvalidVoice` when a frame is not finite.
     pub fn refine(&mut self, window: &mut Window, ended: bool) -> Result<Vec<f32>> {
         let Some(view) = window.take(ended) else { return Ok(Vec::new()) };
         let raw = Tensor::f32(&[1, view.frames.len() / self.n_mels, self.n_mels], view.frames)?;
         let (from, count) = (view.skip * self.n_mels, view.count * self.n_mels);
         let mel = self.session.run(&[(graph::RAW_MEL, &raw)], &[graph::MEL])?;
-        Ok(mel[0].as_f32()?[from..from + count].to_vec())
+        let mel = &mel[0].as_f32()?[from..from + count];
+        self.finite.check("the postnet's mel frames", mel)?;
+        Ok(mel.to_vec())
     }
 }

@@ -29,11 +29,11 @@ pub struct CrossCache {
 }
 
 impl CrossCache {
-    /// Room for `slots` sentences of `max_text_positions` symbols each.
-    pub fn allocate(config: &AcousticConfig, dtype: Dtype, slots: usize) -> Result<Self> {
+    /// Room for `slots` sentences of `symbols` symbols each.
+    pub fn allocate(config: &AcousticConfig, dtype: Dtype, slots: usize, symbols: usize) -> Result<Self> {
         let heads = config.decoder_attention_heads;
         let head_dim = config.hidden_size / heads;
-        let most = config.max_text_positions.next_multiple_of(TOKEN_STEP);
+        let most = symbols.next_multiple_of(TOKEN_STEP);
         let tensor = || Tensor::unwritten(dtype, &[slots, heads, most, head_dim]);
         let layers = (0..config.decoder_layers).map(|_| Ok([tensor()?, tensor()?])).collect::<Result<_>>()?;
         let mask = Tensor::i32(&[slots, most], &vec![0; slots * most])?;
@@ -118,9 +118,9 @@ impl CrossCache {
         Ok(())
     }
 
-    /// Bytes that one stream's row takes at most.
-    pub fn bytes_per_stream(config: &AcousticConfig, dtype: Dtype) -> usize {
-        let most = config.max_text_positions.next_multiple_of(TOKEN_STEP);
+    /// Bytes that one stream's row takes for sentences of `symbols` symbols.
+    pub fn bytes_per_stream(config: &AcousticConfig, dtype: Dtype, symbols: usize) -> usize {
+        let most = symbols.next_multiple_of(TOKEN_STEP);
         2 * config.decoder_layers * most * config.hidden_size * dtype.size_bytes()
     }
 }

@@ -21,9 +21,9 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// Room for `slots` streams of `max_speech_positions` steps each.
-    pub fn allocate(config: &AcousticConfig, dtype: Dtype, slots: usize) -> Result<Self> {
-        let (heads, capacity) = (config.decoder_attention_heads, config.max_speech_positions);
+    /// Room for `slots` streams of `capacity` steps each.
+    pub fn allocate(config: &AcousticConfig, dtype: Dtype, slots: usize, capacity: usize) -> Result<Self> {
+        let heads = config.decoder_attention_heads;
         let head_dim = config.hidden_size / heads;
         let tensor = || Tensor::unwritten(dtype, &[slots, heads, capacity, head_dim]);
         let layers = (0..config.decoder_layers).map(|_| Ok([tensor()?, tensor()?])).collect::<Result<_>>()?;
@@ -67,8 +67,8 @@ impl KvCache {
         Ok(())
     }
 
-    /// Bytes that one stream's row takes.
-    pub fn bytes_per_stream(config: &AcousticConfig, dtype: Dtype) -> usize {
-        2 * config.decoder_layers * config.max_speech_positions * config.hidden_size * dtype.size_bytes()
+    /// Bytes that one stream's row of `capacity` steps takes.
+    pub fn bytes_per_stream(config: &AcousticConfig, dtype: Dtype, capacity: usize) -> usize {
+        2 * config.decoder_layers * capacity * config.hidden_size * dtype.size_bytes()
     }
 }

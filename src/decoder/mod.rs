@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 use crate::graph::decoder as graph;
 use crate::precision::{Dtype, Plan};
 use crate::runtime::{Binding, Runtime, Session, Tensor};
-use crate::voice::Voice;
 use crate::voice::config::AcousticConfig;
+use crate::voice::{FiniteCheck, Voice};
 
 /// The mel decoder of one voice.
 pub struct Decoder {
@@ -36,6 +36,7 @@ pub struct Decoder {
     steps: Vec<usize>,
     slots: usize,
     positions: usize,
+    finite: FiniteCheck,
 }
 
 /// What goes into a step and what comes out, a row a stream.
@@ -72,25 +73,35 @@ pub struct Step<'a> {
 }
 
 /// Bytes of cache that one stream of a voice takes.
-pub fn cache_bytes_per_stream(config: &AcousticConfig, dtype: Dtype) -> usize {
-    KvCache::bytes_per_stream(config, dtype) + CrossCache::bytes_per_stream(config, dtype)
+pub fn cache_bytes_per_stream(voice: &Voice, dtype: Dtype) -> usize {
+    KvCache::bytes_per_stream(&voice.config, dtype, longest_sentence(voice))
+        + CrossCache::bytes_per_stream(&voice.config, dtype, voice.segment_symbols)
+}
+
+/// Steps after which the cap has ended every sentence of `voice`: positions beyond it are never used.
+fn longest_sentence(voice: &Voice) -> usize {
+    let config = &voice.config;
+    let (r, positions) = (config.reduction_factor, config.max_speech_positions);
+    StopRule::cap(voice.segment_symbols, voice.max_frames_per_symbol, r, positions)
 }
 
 impl Decoder {
     /// Builds the step graph of `voice` as `plan` says, loads it and allocates `slots` rows.
     pub fn load(runtime: &Runtime, voice: &Voice, plan: &Plan, threads: usize, slots: usize) -> Result<Self> {
-        let config = &voice.config;
-        let session = runtime.session("decoder step", &graph::decoder_step(voice, plan.decoder)?, threads)?;
+        let (config, positions) = (&voice.config, longest_sentence(voice));
+        let model = graph::decoder_step(voice, plan.decoder, positions)?;
+        let session = runtime.session("decoder step", &model, threads)?;
         let dtype = plan.decoder.executed.kv_cache;
         Ok(Self {
             session,
             bindings: HashMap::new(),
             rows: Rows::allocate(config, slots)?,
-            cache: KvCache::allocate(config, dtype, slots)?,
-            cross: CrossCache::allocate(config, dtype, slots)?,
+            cache: KvCache::allocate(config, dtype, slots, positions)?,
+            cross: CrossCache::allocate(config, dtype, slots, voice.segment_symbols)?,
             steps: Vec::with_capacity(slots),
             slots,
-            positions: config.max_speech_positions,
+            positions,
+            finite: FiniteCheck::new(voice, plan.precision),
         })
     }
 
@@ -177,13 +188,11 @@ impl Decoder {
     /// What the last step gave `row`.
     ///
     /// # Errors
-    /// [`Error::Internal`] when a frame is not finite.
+    /// [`Error::InvalidVoice`] when a frame or a stop logit is not finite.
     pub fn output(&self, row: usize) -> Result<Step<'_>> {
         let step = self.rows.output(row)?;
-        if !step.frames.iter().all(|value| value.is_finite()) {
-            let number = self.steps.get(row).copied().unwrap_or_default();
-            return Err(Error::Internal(format!("step {number} gave a mel frame that is not finite")));
-        }
+        self.finite.check("the decoder's mel frames", step.frames)?;
+        self.finite.check("the decoder's stop logits", step.stop_logits)?;
         Ok(step)
     }
 

@@ -170,7 +170,7 @@ impl Engine {
     /// # Errors
     /// [`Error::InvalidRequest`] when the cache budget does not hold one stream.
     pub fn start(runtime: &Runtime, voice: &Voice, plan: &Plan, options: &EngineOptions) -> Result<Self> {
-        let per_stream = cache_bytes_per_stream(&voice.config, plan.decoder.executed.kv_cache);
+        let per_stream = cache_bytes_per_stream(voice, plan.decoder.executed.kv_cache);
         let slots = options.max_streams.min(options.kv_cache_bytes / per_stream);
         if slots == 0 {
             let budget = options.kv_cache_bytes;

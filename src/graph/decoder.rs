@@ -53,8 +53,8 @@ pub fn present_value(layer: usize) -> String {
     format!("present_value.{layer}")
 }
 
-/// Builds the decoder step of `voice` as `plan` says.
-pub fn decoder_step(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
+/// Builds the decoder step of `voice` as `plan` says, for sentences of `positions` steps at most.
+pub fn decoder_step(voice: &Voice, plan: StagePlan, positions: usize) -> Result<Vec<u8>> {
     let config = &voice.config;
     let (mels, batch) = (config.num_mel_bins, Dim::Free("batch"));
     let mut builder = Builder::new("decoder_step", &voice.acoustic, plan);
@@ -64,7 +64,7 @@ pub fn decoder_step(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
         total: b.input(TOTAL_LENGTH, Dtype::I32, &[Dim::Fixed(1)])?,
         cross_mask: b.input(CROSS_MASK, Dtype::I32, &[batch, Dim::Free("tokens")])?,
     };
-    let mut x = prenet(b, config)?;
+    let mut x = prenet(b, config, positions)?;
     for layer in 0..config.decoder_layers {
         x = decoder_layer(b, config, &x, &lengths, layer)?;
     }
@@ -91,7 +91,7 @@ struct Lengths {
 ///
 /// The published prenet ends in `relu(W_s · [W_f·x + b_f + α·pe(position); speaker] + b_s)`. No step changes
 /// the speaker's part, which arrives as [`SPEAKER_BIAS`], nor `W_h · (b_f + α·pe)`, which is a table.
-fn prenet(b: &mut Builder, config: &AcousticConfig) -> Result<Value> {
+fn prenet(b: &mut Builder, config: &AcousticConfig, positions: usize) -> Result<Value> {
     let (hidden, units, batch) = (config.hidden_size, config.speech_decoder_prenet_units, Dim::Free("batch"));
     let mut x = b.input(FRAME, Dtype::F32, &[batch, Dim::Fixed(config.num_mel_bins)])?;
     let position = b.input(POSITION, Dtype::I64, &[batch])?;
@@ -106,12 +106,12 @@ fn prenet(b: &mut Builder, config: &AcousticConfig) -> Result<Value> {
         x = b.op("Mul", &[&x, &keep], &[]);
         width = units;
     }
-    let (product, table) = folded_final_layer(b, config)?;
+    let (product, table) = folded_final_layer(b, config, positions)?;
     x = b.narrowed(&x)?;
     let weight = b.weight(&product, &[units, hidden])?;
     x = b.op("MatMul", &[&x, &weight], &[]);
     x = b.widened(&x)?;
-    let table = b.constant(&table, &[config.max_speech_positions, hidden])?;
+    let table = b.constant(&table, &[positions, hidden])?;
     let place = b.op("Gather", &[&table, &position], &[]);
     let place = b.op("Add", &[&place, &speaker], &[]);
     x = b.op("Add", &[&x, &place], &[]);
@@ -122,7 +122,11 @@ fn prenet(b: &mut Builder, config: &AcousticConfig) -> Result<Value> {
 
 /// `(W_h · W_f)ᵀ` [units, hidden] and the table `W_h · (b_f + α·pe(position))` [positions, hidden], where `W_h`
 /// is the part of `speaker_embeds_layer` that reads the prenet.
-fn folded_final_layer(b: &Builder, config: &AcousticConfig) -> Result<(Vec<f32>, Vec<f32>)> {
+fn folded_final_layer(
+    b: &Builder,
+    config: &AcousticConfig,
+    positions: usize,
+) -> Result<(Vec<f32>, Vec<f32>)> {
     let (hidden, units) = (config.hidden_size, config.speech_decoder_prenet_units);
     let joint = b.values(&names::weight(names::PRENET_SPEAKER))?;
     let joint_width = hidden + config.speaker_embedding_dim;
@@ -135,7 +139,7 @@ fn folded_final_layer(b: &Builder, config: &AcousticConfig) -> Result<(Vec<f32>,
 
     let bias = b.values(&names::bias(names::PRENET_FINAL))?;
     let alpha = b.values(names::DECODER_ALPHA)?[0];
-    let mut places = sinusoids(config.max_speech_positions, hidden, alpha);
+    let mut places = sinusoids(positions, hidden, alpha);
     for row in places.chunks_exact_mut(hidden) {
         row.iter_mut().zip(&bias).for_each(|(value, bias)| *value += bias);
     }
@@ -193,7 +197,7 @@ fn self_attention(
     let past_v = b.input(&past_value(layer), kv_cache, &cache)?;
     let x = b.narrowed(x)?;
     let qkv = query_key_value(b, &x, prefix, hidden)?;
-    let qkv = b.to_cache(&qkv)?;
+    let qkv = b.cached(&qkv)?;
     let none = Value::none();
     let inputs = [&qkv, &none, &none, &past_k, &past_v, &lengths.past, &lengths.total];
     let heads = heads as i64;
@@ -201,7 +205,7 @@ fn self_attention(
     let outputs = b.fused("GroupQueryAttention", &inputs, &attributes, 3);
     b.output(&present_key(layer), &outputs[1], kv_cache, &cache)?;
     b.output(&present_value(layer), &outputs[2], kv_cache, &cache)?;
-    let y = b.from_cache(&outputs[0])?;
+    let y = b.uncached(&outputs[0])?;
     b.linear_without_bias(&y, &format!("{prefix}.out_proj"), [hidden, hidden])
 }
 
@@ -235,12 +239,12 @@ fn cross_attention(
     let value = b.input(&super::encoder::cross_value(layer), kv_cache, &cache)?;
     let x = b.narrowed(x)?;
     let query = b.linear(&x, &format!("{prefix}.q_proj"), [hidden, hidden])?;
-    let query = b.to_cache(&query)?;
+    let query = b.cached(&query)?;
     let none = Value::none();
     let inputs = [&query, &key, &value, &none, &lengths.cross_mask];
     let y =
         b.fused("MultiHeadAttention", &inputs, &[("num_heads", Attribute::Int(heads as i64))], 1).remove(0);
-    let y = b.from_cache(&y)?;
+    let y = b.uncached(&y)?;
     b.linear_without_bias(&y, &format!("{prefix}.out_proj"), [hidden, hidden])
 }
 

@@ -29,7 +29,7 @@ pub fn cross_value(layer: usize) -> String {
     format!("cross_value.{layer}")
 }
 
-/// Builds the encoder of `voice` as `plan` says.
+/// Builds the encoder of `voice` as `plan` says, for sentences of `segment_symbols` at most.
 pub fn encoder(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
     let config = &voice.config;
     let hidden = config.hidden_size;
@@ -39,7 +39,7 @@ pub fn encoder(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
     let speaker =
         b.input(SPEAKER_EMBEDDING, Dtype::F32, &[Dim::Fixed(1), Dim::Fixed(config.speaker_embedding_dim)])?;
 
-    let mut x = embeddings(b, config, &ids)?;
+    let mut x = embeddings(b, voice, &ids)?;
     x = b.layer_norm(&x, names::ENCODER_NORM, hidden, config.layer_norm_eps)?;
     let offsets = relative_offsets(b, config, &ids)?;
     for layer in 0..config.encoder_layers {
@@ -55,7 +55,7 @@ pub fn encoder(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
         for (projection, name) in [("k_proj", cross_key(layer)), ("v_proj", cross_value(layer))] {
             let y = b.linear(&x, &format!("{attention}.{projection}"), [hidden, hidden])?;
             let y = split_heads(b, &y, heads, hidden)?;
-            let y = b.to_cache(&y)?;
+            let y = b.cached(&y)?;
             b.output(&name, &y, b.kv_cache(), &cache)?;
         }
     }
@@ -65,17 +65,15 @@ pub fn encoder(voice: &Voice, plan: StagePlan) -> Result<Vec<u8>> {
 }
 
 /// Symbol embeddings plus scaled sinusoidal positions. -> f32 [1, tokens, hidden]
-fn embeddings(b: &mut Builder, config: &AcousticConfig, ids: &Value) -> Result<Value> {
+fn embeddings(b: &mut Builder, voice: &Voice, ids: &Value) -> Result<Value> {
+    let (config, most) = (&voice.config, voice.segment_symbols);
     let hidden = config.hidden_size;
     let table = b.values(names::TOKEN_EMBEDDING)?;
     let table = b.weight(&table, &[config.vocab_size, hidden])?;
     let x = b.op("Gather", &[&table, ids], &[]);
     let x = b.widened(&x)?;
     let alpha = b.values(names::ENCODER_ALPHA)?[0];
-    let positions = b.constant(
-        &sinusoids(config.max_text_positions, hidden, alpha),
-        &[config.max_text_positions, hidden],
-    )?;
+    let positions = b.constant(&sinusoids(most, hidden, alpha), &[most, hidden])?;
     let zero = b.integers(&[0], &[1])?;
     let tokens = token_count(b, ids);
     let positions = b.op("Slice", &[&positions, &zero, &tokens], &[]);

@@ -175,12 +175,12 @@ impl<'a> Builder<'a> {
     }
 
     /// `value`, the result of a heavy operation, in the dtype of the KV cache.
-    pub fn to_cache(&mut self, value: &Value) -> Result<Value> {
+    pub fn cached(&mut self, value: &Value) -> Result<Value> {
         self.between(value, self.plan.executed.activations, self.plan.executed.kv_cache)
     }
 
     /// `value`, what an attention over the cache gave, as the operand of a heavy operation.
-    pub fn from_cache(&mut self, value: &Value) -> Result<Value> {
+    pub fn uncached(&mut self, value: &Value) -> Result<Value> {
         self.between(value, self.plan.executed.kv_cache, self.plan.executed.activations)
     }
 

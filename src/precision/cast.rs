@@ -23,6 +23,11 @@ pub fn f32_to_f16(value: f32) -> f16 {
     f16::from_f32(value)
 }
 
+pub fn f64_to_f32(value: f64) -> f32 {
+    // The one place where a wider float is rounded to f32.
+    value as f32
+}
+
 pub fn f32_to_bf16(value: f32) -> bf16 {
     bf16::from_f32(value)
 }
@@ -79,8 +84,7 @@ pub fn from_f32(values: &[f32], dtype: Dtype) -> Result<Vec<u8>> {
 /// [`Error::InvalidRequest`] when `dtype` is not a real floating format or `bytes` ends within an element.
 pub fn to_f32(bytes: &[u8], dtype: Dtype) -> Result<Vec<f32>> {
     match dtype {
-        // The one place where a wider float is rounded to f32.
-        Dtype::F64 => decode(bytes, dtype, |b| f64::from_le_bytes(b) as f32),
+        Dtype::F64 => decode(bytes, dtype, |b| f64_to_f32(f64::from_le_bytes(b))),
         Dtype::F32 => decode(bytes, dtype, f32::from_le_bytes),
         Dtype::F16 => {
             let codes = whole_elements::<2>(bytes, dtype)?;
@@ -97,6 +101,17 @@ pub fn to_f32(bytes: &[u8], dtype: Dtype) -> Result<Vec<f32>> {
         Dtype::E4M3 => decode(bytes, dtype, |[code]| e4m3_to_f32(code)),
         Dtype::E5M2 => decode(bytes, dtype, |[code]| e5m2_to_f32(code)),
         _ => Err(not_floating("read", dtype)),
+    }
+}
+
+/// The values of little-endian `bytes` of `dtype`, exactly.
+///
+/// # Errors
+/// Those of [`to_f32`].
+pub fn to_f64(bytes: &[u8], dtype: Dtype) -> Result<Vec<f64>> {
+    match dtype {
+        Dtype::F64 => decode(bytes, dtype, f64::from_le_bytes),
+        _ => Ok(to_f32(bytes, dtype)?.into_iter().map(f64::from).collect()),
     }
 }
 
@@ -144,7 +159,7 @@ fn encode<const N: usize>(values: &[f32], code: impl Fn(f32) -> [u8; N]) -> Vec<
     bytes
 }
 
-fn decode<const N: usize>(bytes: &[u8], dtype: Dtype, value: impl Fn([u8; N]) -> f32) -> Result<Vec<f32>> {
+fn decode<const N: usize, T>(bytes: &[u8], dtype: Dtype, value: impl Fn([u8; N]) -> T) -> Result<Vec<T>> {
     Ok(whole_elements::<N>(bytes, dtype)?.iter().map(|code| value(*code)).collect())
 }
 

@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::graph::{hifigan, vocos};
 use crate::precision::Plan;
 use crate::runtime::{Runtime, Session, Tensor};
-use crate::voice::Voice;
 use crate::voice::config::VocoderConfig;
+use crate::voice::{FiniteCheck, Voice};
 use crate::window::Window;
 
 /// The vocoder of one voice.
@@ -25,6 +25,7 @@ pub struct Vocoder {
     context_frames: usize,
     look_ahead_frames: usize,
     hop_length: usize,
+    finite: FiniteCheck,
 }
 
 /// What one sentence still needs.
@@ -69,6 +70,7 @@ impl Vocoder {
             context_frames: context_frames(&voice.vocoder_config),
             look_ahead_frames: look_ahead_frames(&voice.vocoder_config),
             hop_length: voice.vocoder_config.hop_length(),
+            finite: FiniteCheck::new(voice, plan.precision),
         })
     }
 
@@ -85,6 +87,9 @@ impl Vocoder {
 
     /// Takes mel frames, row-major [any, n_mels], and gives the samples of every frame that is final: the last
     /// [`Self::look_ahead_frames`] stay behind until the sentence has `ended`. Always whole frames.
+    ///
+    /// # Errors
+    /// `InvalidVoice` when a sample is not finite.
     pub fn push(&mut self, stream: &mut VocoderStream, mel: &[f32], ended: bool) -> Result<Vec<f32>> {
         stream.window.push(mel);
         if let Some(view) = stream.window.take(ended) {
@@ -109,7 +114,9 @@ impl Vocoder {
             inverse.finish(overlap, &mut stream.samples);
         }
         let whole = stream.samples.len() - stream.samples.len() % self.hop_length;
-        Ok(stream.samples.drain(..whole).collect())
+        let samples: Vec<f32> = stream.samples.drain(..whole).collect();
+        self.finite.check("the vocoder's samples", &samples)?;
+        Ok(samples)
     }
 }
 

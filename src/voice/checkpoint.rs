@@ -84,12 +84,23 @@ impl Checkpoint {
     /// # Errors
     /// `InvalidVoice` when there is no such tensor, or it is not of a floating dtype.
     pub fn f32(&self, name: &str) -> Result<Vec<f32>> {
+        let tensor = self.floating(name)?;
+        cast::to_f32(tensor.data, tensor.dtype)
+    }
+
+    /// As [`Checkpoint::f32`], with nothing rounded.
+    pub(super) fn f64(&self, name: &str) -> Result<Vec<f64>> {
+        let tensor = self.floating(name)?;
+        cast::to_f64(tensor.data, tensor.dtype)
+    }
+
+    fn floating(&self, name: &str) -> Result<Tensor<'_>> {
         let tensor = self.tensor(name)?;
         if !FLOATING.contains(&tensor.dtype) {
             let found = tensor.dtype;
             return Err(self.error(format!("tensor `{name}` is {found:?}: need one of {FLOATING:?}")));
         }
-        cast::to_f32(tensor.data, tensor.dtype)
+        Ok(tensor)
     }
 
     /// Names in alphabetical order.
@@ -134,8 +145,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Replaces each required weight that is stored as a weight-norm pair by `g * v / |v|`, in f32, the norm
-    /// taken over all dimensions but the first (`torch.nn.utils.weight_norm`, old and parametrized names).
+    /// Replaces each required weight that is stored as a weight-norm pair by `g * v / |v|`, computed in f64, the
+    /// norm taken over all dimensions but the first (`torch.nn.utils.weight_norm`, old and parametrized names).
     pub(super) fn fold_weight_norm(&mut self, required: &[Required]) -> Result<()> {
         for Required { name, .. } in required {
             let Some(module) = name.strip_suffix(".weight").filter(|_| !self.entries.contains_key(name))
@@ -159,21 +170,21 @@ impl Checkpoint {
 
     fn folded(&self, gain: &str, direction: &str) -> Result<Entry> {
         let shape = self.tensor(direction)?.shape.to_vec();
-        let (gains, mut values) = (self.f32(gain)?, self.f32(direction)?);
+        let (gains, directions) = (self.f64(gain)?, self.f64(direction)?);
         let rows = shape.first().copied().unwrap_or(1);
-        if rows == 0 || values.is_empty() || gains.len() != rows {
+        if rows == 0 || directions.is_empty() || gains.len() != rows {
             let found = self.tensor(gain)?.shape;
             return Err(self.error(format!("`{gain}` of shape {found:?} does not fit a weight of {shape:?}")));
         }
-        let row_length = values.len() / rows;
-        for (row, (values, gain)) in values.chunks_exact_mut(row_length).zip(gains).enumerate() {
-            let norm = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let row_length = directions.len() / rows;
+        let mut bytes = Vec::with_capacity(directions.len() * size_of::<f32>());
+        for (row, (values, gain)) in directions.chunks_exact(row_length).zip(gains).enumerate() {
+            let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
             if norm == 0.0 {
                 return Err(self.error(format!("`{direction}` has a zero norm in row {row}")));
             }
-            values.iter_mut().for_each(|value| *value *= gain / norm);
+            bytes.extend(values.iter().flat_map(|value| cast::f64_to_f32(value / norm * gain).to_le_bytes()));
         }
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Ok(Entry { dtype: Dtype::F32, shape, place: Bytes::Gathered(bytes) })
     }
 

@@ -6,7 +6,8 @@
 use serde::Deserialize;
 
 use super::bounds::{
-    Checked, MAX_LAYERS, MAX_POSITIONS, MAX_VOCABULARY, MAX_WIDTH, between, json, odd, open_unit,
+    Checked, MAX_LAYERS, MAX_POSITIONS, MAX_VOCABULARY, MAX_WIDTH, SEGMENT_SYMBOLS, between, json, odd,
+    open_unit, position_table, stream_cache,
 };
 pub use super::vocoder_config::{HifiGanConfig, VocoderConfig, VocosConfig};
 
@@ -130,11 +131,15 @@ impl AcousticConfig {
         }
         for (field, value) in [
             ("encoder_max_relative_position", self.encoder_max_relative_position),
-            ("max_text_positions", self.max_text_positions),
             ("max_speech_positions", self.max_speech_positions),
         ] {
             between(field, value, 1, MAX_POSITIONS)?;
         }
+        let (text, speech) = (self.max_text_positions, self.max_speech_positions);
+        between("max_text_positions", text, *SEGMENT_SYMBOLS.start(), *SEGMENT_SYMBOLS.end())?;
+        position_table("max_text_positions", text, self.hidden_size)?;
+        position_table("max_speech_positions", speech, self.hidden_size)?;
+        stream_cache(speech, text, self.decoder_layers, self.hidden_size)?;
         for (field, heads) in [
             ("encoder_attention_heads", self.encoder_attention_heads),
             ("decoder_attention_heads", self.decoder_attention_heads),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::bounds::{Checked, json};
+use super::bounds::{Checked, json, toml};
 use super::config::VocoderConfig;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -69,7 +69,7 @@ pub struct DefaultSpeaker {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "need an array of numbers or the name of a file")]
 pub enum SpeakerEntry {
-    Values(Vec<f32>),
+    Values(Vec<f64>),
     File(String),
 }
 
@@ -126,7 +126,7 @@ fn one() -> f32 {
 
 impl Manifest {
     pub fn parse(text: &str) -> Checked<Self> {
-        toml::from_str(text).map_err(|error| error.to_string())
+        toml(text)
     }
 }
 

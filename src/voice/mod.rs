@@ -8,6 +8,7 @@ mod bounds;
 pub mod checkpoint;
 pub mod config;
 mod embedded;
+mod finite;
 pub mod manifest;
 pub mod names;
 mod pickle;
@@ -21,15 +22,18 @@ mod weights;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use bounds::{attention, shortened};
 use checkpoint::Checkpoint;
 use config::{AcousticConfig, VocoderConfig};
+pub use finite::FiniteCheck;
 use manifest::{Manifest, Mel};
-use source::{SMALL_FILE_BYTES, Source};
+use source::{CONFIG_BYTES, Source};
 
 use crate::error::{Error, Result};
 
-/// Room for the marks around at least one symbol.
-const LEAST_SEGMENT: usize = 3;
+/// The least that a voice may take in one go, in symbols: start, end, a mark, and room for one character however
+/// it is spelled.
+pub const MIN_SEGMENT_SYMBOLS: usize = 24;
 
 /// Everything a voice is, validated against its own configuration.
 #[derive(Debug)]
@@ -43,6 +47,7 @@ pub struct Voice {
     pub licence: Option<String>,
     pub description: Option<String>,
     pub symbols: SymbolTable,
+    /// By name, each of norm 1.
     pub speakers: BTreeMap<String, Vec<f32>>,
     pub default_speaker: Option<String>,
     /// What fine-tuning makes of sound; `None` when neither `voice.toml` nor the stock layout says.
@@ -93,10 +98,17 @@ impl Voice {
     }
 
     fn from_source(name: String, source: Source, vocoder: (Source, &str)) -> Result<Self> {
-        let config_bytes = source.require("config.json", SMALL_FILE_BYTES)?;
+        Self::read(name, source, vocoder).map_err(|error| match error {
+            Error::InvalidVoice { path, reason } => Error::voice(path, shortened(reason)),
+            other => other,
+        })
+    }
+
+    fn read(name: String, source: Source, vocoder: (Source, &str)) -> Result<Self> {
+        let config_bytes = source.require("config.json", CONFIG_BYTES)?;
         let config = AcousticConfig::parse(&config_bytes)
             .map_err(|reason| Error::voice(source.path("config.json"), reason))?;
-        let manifest = match source.read("voice.toml", SMALL_FILE_BYTES)? {
+        let manifest = match source.read("voice.toml", CONFIG_BYTES)? {
             None => Manifest::default(),
             Some(bytes) => std::str::from_utf8(&bytes)
                 .map_err(|error| error.to_string())
@@ -106,11 +118,19 @@ impl Voice {
         let refuse = |reason: String| Error::voice(source.path("voice.toml"), reason);
         manifest.decoder.check(config.reduction_factor).map_err(refuse)?;
         let segment_symbols = manifest.text.segment_symbols.unwrap_or(config.max_text_positions);
-        if !(LEAST_SEGMENT..=config.max_text_positions).contains(&segment_symbols) {
+        if !(MIN_SEGMENT_SYMBOLS..=config.max_text_positions).contains(&segment_symbols) {
             return Err(refuse(format!(
-                "segment_symbols {segment_symbols} is not in {LEAST_SEGMENT}..={} (max_text_positions)",
+                "segment_symbols {segment_symbols} is not in {MIN_SEGMENT_SYMBOLS}..={} (max_text_positions)",
                 config.max_text_positions
             )));
+        }
+        let (heads, relative) = (config.encoder_attention_heads, config.encoder_max_relative_position);
+        match manifest.text.segment_symbols {
+            Some(symbols) => attention("segment_symbols", symbols, heads, relative).map_err(refuse)?,
+            None => attention("max_text_positions", segment_symbols, heads, relative).map_err(|reason| {
+                let advice = "set a smaller segment_symbols in voice.toml";
+                Error::voice(source.path("config.json"), format!("{reason}: {advice}"))
+            })?,
         }
         let symbols = symbols::load(source, &manifest, &config)?;
         let speakers = speaker::load(source, &manifest, &config)?;
@@ -148,8 +168,8 @@ impl Voice {
         })
     }
 
-    /// The speaker embedding of one of the voice's speakers, or of its default: `[speaker_embedding_dim]`, not
-    /// normalised. Opens no file, so a name may come from anyone.
+    /// The speaker embedding of one of the voice's speakers, or of its default: `[speaker_embedding_dim]`, of
+    /// norm 1. Opens no file, so a name may come from anyone.
     ///
     /// # Errors
     /// `InvalidRequest` for a name that the voice lacks, or when none is given and none is the default.
@@ -179,19 +199,16 @@ impl Voice {
     pub fn speaker(&self, requested: Option<&str>) -> Result<Vec<f32>> {
         let path = requested.filter(|text| !self.speakers.contains_key(*text) && speaker::is_file_name(text));
         let Some(path) = path.map(Path::new) else { return self.named_speaker(requested) };
-        let values = speaker::load_file(path)?;
-        speaker::check(&values, self.config.speaker_embedding_dim)
-            .map_err(|reason| Error::InvalidRequest(format!("speaker file {}: {reason}", path.display())))?;
-        Ok(values)
+        speaker::load_file(path, self.config.speaker_embedding_dim)
     }
 
-    /// An embedding that the caller brings, held against the voice.
+    /// An embedding that the caller brings, held against the voice and normalised.
     ///
     /// # Errors
     /// `InvalidRequest` with the number of values, the index of one that is not finite, or the norm.
     pub fn speaker_values(&self, values: Vec<f32>) -> Result<Vec<f32>> {
-        speaker::check(&values, self.config.speaker_embedding_dim).map_err(Error::InvalidRequest)?;
-        Ok(values)
+        let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        speaker::unit(&values, self.config.speaker_embedding_dim).map_err(Error::InvalidRequest)
     }
 
     fn ways_to_name_a_speaker(&self) -> String {
@@ -207,7 +224,7 @@ impl Voice {
 /// What a stock directory says of its mel; nothing, where that is not what its vocoder takes.
 fn stock_mel(source: Source, vocoder: &VocoderConfig) -> Result<Option<Mel>> {
     const FILE: &str = "preprocessor_config.json";
-    let bytes = source.read(FILE, SMALL_FILE_BYTES)?.unwrap_or(b"{}".into());
+    let bytes = source.read(FILE, CONFIG_BYTES)?.unwrap_or(b"{}".into());
     let mel = Mel::speecht5(&bytes).map_err(|reason| Error::voice(source.path(FILE), reason))?;
     Ok(Some(mel).filter(|mel| mel.check(vocoder).is_ok()))
 }

@@ -9,8 +9,10 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Files small enough to be read by eye, or a tokenizer.
-pub const SMALL_FILE_BYTES: u64 = 64 << 20;
+/// Configurations. A parsed document takes up to a hundred times its bytes.
+pub const CONFIG_BYTES: u64 = 1 << 20;
+/// A table of symbols or a tokenizer. The stock one has 240 kB.
+pub const SPELLING_BYTES: u64 = 8 << 20;
 /// A checkpoint. The stock model is 0.6 GB.
 pub const CHECKPOINT_BYTES: u64 = 4 << 30;
 
@@ -62,14 +64,22 @@ impl Source<'_> {
 }
 
 /// The bytes of a regular file of at most `limit_bytes`; `None` when there is none.
+///
+/// # Errors
+/// `InvalidVoice` also for a link, in the path or at its end, that leads nowhere: whoever made it meant a file.
 pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
     // Asked before opening, because opening a named pipe waits for its writer.
     let facts = match std::fs::metadata(path) {
         Ok(facts) => facts,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+        Err(error) => {
+            return match (dead_link(path), error.kind()) {
+                (Some((link, reason)), _) => {
+                    Err(Error::voice(link, format!("a link that leads nowhere ({reason})")))
+                }
+                (None, ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+                (None, _) => Err(Error::io(path, error)),
+            };
         }
-        Err(error) => return Err(Error::io(path, error)),
     };
     if !facts.is_file() {
         return Err(Error::voice(path, "not a regular file"));
@@ -90,4 +100,12 @@ pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
         return Err(too_large());
     }
     Ok(Some(bytes))
+}
+
+/// The part of `path` that is a link to what is not there, or to itself, and what the disk says of it.
+fn dead_link(path: &Path) -> Option<(&Path, std::io::Error)> {
+    path.ancestors()
+        .filter(|part| part.is_symlink())
+        .filter_map(|link| std::fs::metadata(link).err().map(|error| (link, error)))
+        .find(|(_, error)| error.kind() != ErrorKind::PermissionDenied)
 }

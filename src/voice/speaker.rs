@@ -1,14 +1,15 @@
-//! The bytes of a `.npy`, `.safetensors` or `.json` file in, a speaker embedding out.
+//! The bytes of a `.npy`, `.safetensors` or `.json` file in, a speaker embedding of norm 1 out.
 //!
-//! Never normalises: the model's prenet does.
+//! The model looks at the direction alone, but its own norm is f32, which loses great and small scales: so the
+//! scale is taken away here, in f64. Never takes the values of one scale more seriously than of another.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde_json::Value;
 
-use super::bounds::Checked;
+use super::bounds::{Checked, shortened};
 use super::checkpoint::Checkpoint;
 use super::config::AcousticConfig;
 use super::manifest::{Manifest, SpeakerEntry};
@@ -19,13 +20,13 @@ use crate::precision::{Dtype, cast};
 /// An x-vector has 2 kB.
 const MAX_SPEAKER_FILE_BYTES: u64 = 1 << 20;
 
-/// The embeddings of `[speakers]`, each held against the voice.
+/// The embeddings of `[speakers]`, each held against the voice and normalised.
 pub fn load(
     source: Source,
     manifest: &Manifest,
     config: &AcousticConfig,
 ) -> Result<BTreeMap<String, Vec<f32>>> {
-    let load = |entry: &SpeakerEntry| -> Result<(PathBuf, Checked<Vec<f32>>)> {
+    let load = |entry: &SpeakerEntry| -> Result<(PathBuf, Checked<Vec<f64>>)> {
         Ok(match entry {
             SpeakerEntry::Values(values) => (source.path("voice.toml"), Ok(values.clone())),
             SpeakerEntry::File(file) => {
@@ -40,7 +41,7 @@ pub fn load(
     for (name, entry) in &manifest.speakers {
         let (path, values) = load(entry)?;
         let values = values
-            .and_then(|values| check(&values, config.speaker_embedding_dim).map(|()| values))
+            .and_then(|values| unit(&values, config.speaker_embedding_dim))
             .map_err(|reason| Error::voice(path, format!("speaker `{name}`: {reason}")))?;
         speakers.insert(name.clone(), values);
     }
@@ -52,21 +53,24 @@ pub fn is_file_name(text: &str) -> bool {
     [".npy", ".safetensors", ".json"].iter().any(|ending| text.ends_with(ending))
 }
 
-/// Reads the file that a user names.
+/// Reads the file that a user names. -> `[dimensions]`, of norm 1
 ///
 /// # Errors
-/// `InvalidRequest` for a file that is missing or holds no vector; `Io` when the disk refuses.
-pub fn load_file(path: &Path) -> Result<Vec<f32>> {
-    let refuse = |reason: String| Error::InvalidRequest(format!("speaker file {}: {reason}", path.display()));
+/// `InvalidRequest` for a file that is missing or holds no embedding of `dimensions` values; `Io` when the disk
+/// refuses.
+pub fn load_file(path: &Path, dimensions: usize) -> Result<Vec<f32>> {
+    let refuse = |reason: String| {
+        Error::InvalidRequest(format!("speaker file {}: {}", path.display(), shortened(reason)))
+    };
     let bytes = match read_file(path, MAX_SPEAKER_FILE_BYTES) {
         Err(Error::InvalidVoice { reason, .. }) => return Err(refuse(reason)),
         other => other?.ok_or_else(|| refuse("no such file".into()))?,
     };
-    parse(path, bytes).map_err(refuse)
+    parse(path, bytes).and_then(|values| unit(&values, dimensions)).map_err(refuse)
 }
 
 /// Reads a vector, or a matrix of one row; `path` tells the format.
-fn parse(path: &Path, bytes: Vec<u8>) -> Checked<Vec<f32>> {
+fn parse(path: &Path, bytes: Vec<u8>) -> Checked<Vec<f64>> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("npy") => npy(&bytes),
         Some("json") => json(&bytes),
@@ -77,7 +81,7 @@ fn parse(path: &Path, bytes: Vec<u8>) -> Checked<Vec<f32>> {
                 return Err(format!("holds {} tensors, need one", names.len()));
             };
             vector(file.tensor(name).map_err(reason)?.shape)?;
-            file.f32(name).map_err(reason)
+            file.f64(name).map_err(reason)
         }
         _ => Err("not a .npy, .safetensors or .json file".into()),
     }
@@ -91,8 +95,8 @@ fn reason(error: Error) -> String {
     }
 }
 
-/// Holds an embedding against the model: its length, its values, its norm.
-pub fn check(values: &[f32], dimensions: usize) -> Checked {
+/// The direction of an embedding, once it is held against the model: its length, its values, its norm.
+pub fn unit(values: &[f64], dimensions: usize) -> Checked<Vec<f32>> {
     if values.len() != dimensions {
         return Err(format!(
             "the speaker embedding has {} values, the voice takes {dimensions}",
@@ -102,12 +106,13 @@ pub fn check(values: &[f32], dimensions: usize) -> Checked {
     if let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         return Err(format!("the speaker embedding holds {value} at index {index}"));
     }
-    // Squares in f64, where those of the least and the greatest f32 still fit.
-    let norm = values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
-    if norm == 0.0 {
+    // Scaled first: squares of the greatest and the least values do not fit into f64 either.
+    let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+    if largest == 0.0 {
         return Err("the speaker embedding is all zeros (norm 0): it says nothing about a speaker".into());
     }
-    Ok(())
+    let norm = values.iter().map(|value| (value / largest).powi(2)).sum::<f64>().sqrt();
+    Ok(values.iter().map(|value| cast::f64_to_f32(value / largest / norm)).collect())
 }
 
 fn vector(shape: &[usize]) -> Checked {
@@ -117,21 +122,38 @@ fn vector(shape: &[usize]) -> Checked {
     }
 }
 
-fn json(bytes: &[u8]) -> Checked<Vec<f32>> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Numbers {
-        Vector(Vec<f32>),
-        Matrix([Vec<f32>; 1]),
+fn json(bytes: &[u8]) -> Checked<Vec<f64>> {
+    let document: Value = serde_json::from_slice(bytes).map_err(|error| {
+        // What Python writes for values that JSON has no numbers for.
+        let words = ["NaN", "Infinity"];
+        let word = words.iter().find(|word| bytes.windows(word.len()).any(|part| part == word.as_bytes()));
+        match word {
+            Some(word) => format!("the speaker embedding holds {word}: {error}"),
+            None => format!("not a JSON array of numbers: {error}"),
+        }
+    })?;
+    let (mut shape, mut level) = (Vec::new(), Some(&document));
+    while let Some(Value::Array(items)) = level {
+        shape.push(items.len());
+        level = items.first();
     }
-    match serde_json::from_slice(bytes) {
-        Ok(Numbers::Vector(values) | Numbers::Matrix([values])) => Ok(values),
-        Err(_) => Err("not a JSON array of numbers".into()),
+    if shape.is_empty() {
+        return Err("not a JSON array of numbers".into());
     }
+    vector(&shape)?;
+    let row = match &document {
+        Value::Array(rows) if shape.len() == 2 => rows.first(),
+        row => Some(row),
+    };
+    let items = row.and_then(Value::as_array).into_iter().flatten().enumerate();
+    let number = |(index, item): (usize, &Value)| {
+        item.as_f64().ok_or_else(|| format!("the speaker embedding holds {item} at index {index}"))
+    };
+    items.map(number).collect()
 }
 
 /// NumPy's format 1.0 to 3.0 (`numpy.lib.format`): magic, version, length of the header, a Python dict.
-fn npy(bytes: &[u8]) -> Checked<Vec<f32>> {
+fn npy(bytes: &[u8]) -> Checked<Vec<f64>> {
     let short = || "a .npy file that is cut short".to_string();
     let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or("not a .npy file")?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
@@ -163,7 +185,7 @@ fn npy(bytes: &[u8]) -> Checked<Vec<f32>> {
     if count.checked_mul(dtype.size_bytes()) != Some(data.len()) {
         return Err(format!("a .npy array of {count} {dtype:?} with {} bytes", data.len()));
     }
-    cast::to_f32(data, dtype).map_err(reason)
+    cast::to_f64(data, dtype).map_err(reason)
 }
 
 fn value_of<'a>(header: &'a str, key: &str, end: char) -> Checked<&'a str> {

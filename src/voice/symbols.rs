@@ -8,10 +8,10 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::SymbolTable;
-use super::bounds::Checked;
+use super::bounds::{Checked, json};
 use super::config::AcousticConfig;
 use super::manifest::{FrontendKind, Manifest};
-use super::source::{SMALL_FILE_BYTES, Source};
+use super::source::{SPELLING_BYTES, Source};
 use crate::error::{Error, Result};
 
 /// Marks the start and the end of a sentence.
@@ -22,7 +22,7 @@ const END: char = '$';
 pub fn load(source: Source, manifest: &Manifest, config: &AcousticConfig) -> Result<SymbolTable> {
     const CHARACTERS: &str = "spm_char.model";
     const IPA: &str = "symbols.json";
-    let characters = source.read(CHARACTERS, SMALL_FILE_BYTES)?;
+    let characters = source.read(CHARACTERS, SPELLING_BYTES)?;
     let frontend = match (manifest.text.frontend, &characters) {
         (Some(frontend), _) => frontend,
         (None, _) if manifest.text.symbols.is_some() => FrontendKind::Ipa,
@@ -43,11 +43,13 @@ pub fn load(source: Source, manifest: &Manifest, config: &AcousticConfig) -> Res
         }
         FrontendKind::Ipa => {
             let file = source.inside(manifest.text.symbols.as_deref().unwrap_or(IPA))?;
-            let Some(bytes) = source.read(file, SMALL_FILE_BYTES)? else {
-                return Err(Error::voice(
-                    source.path(""),
-                    format!("neither `{CHARACTERS}` nor `{file}`: the voice cannot spell"),
-                ));
+            let Some(bytes) = source.read(file, SPELLING_BYTES)? else {
+                let asked = manifest.text.frontend.is_some() || manifest.text.symbols.is_some();
+                let reason = match asked {
+                    true => format!("`{file}` is missing, which voice.toml asks for"),
+                    false => format!("neither `{CHARACTERS}` nor `{file}`: the voice cannot spell"),
+                };
+                return Err(Error::voice(source.path(""), reason));
             };
             let table = parse(&bytes, config).map_err(|reason| Error::voice(source.path(file), reason))?;
             Ok(SymbolTable::Ipa(table))
@@ -57,7 +59,7 @@ pub fn load(source: Source, manifest: &Manifest, config: &AcousticConfig) -> Res
 
 /// Reads `{"a": 12, …}`: every key is one character, every id is in the vocabulary and occurs once.
 fn parse(bytes: &[u8], config: &AcousticConfig) -> Checked<BTreeMap<char, i64>> {
-    let Pairs(pairs) = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let Pairs(pairs) = json(bytes)?;
     let (mut table, mut ids) = (BTreeMap::new(), BTreeSet::new());
     for (key, id) in pairs {
         let mut characters = key.chars();

@@ -10,19 +10,33 @@ use super::bounds::{
 };
 
 /// `vocoder/config.json`, told apart by `model_type`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "model_type")]
+#[derive(Debug, Clone)]
 pub enum VocoderConfig {
-    #[serde(rename = "speecht5_hifigan", alias = "hifigan")]
     HifiGan(HifiGanConfig),
-    #[serde(rename = "vocos")]
     Vocos(VocosConfig),
+}
+
+/// The field that says which of them it is. A tagged enum would lose the place of what is wrong.
+#[derive(Deserialize)]
+struct Identity {
+    model_type: Option<String>,
 }
 
 impl VocoderConfig {
     /// Reads and checks the bytes of a vocoder's `config.json`.
     pub(super) fn parse(bytes: &[u8]) -> Checked<Self> {
-        let config: Self = json(bytes)?;
+        let identity: Identity = json(bytes)?;
+        let config = match identity.model_type.as_deref() {
+            Some("speecht5_hifigan" | "hifigan") => Self::HifiGan(json(bytes)?),
+            Some("vocos") => Self::Vocos(json(bytes)?),
+            other => {
+                let need = "need `speecht5_hifigan`, `hifigan` or `vocos`";
+                return Err(match other {
+                    Some(other) => format!("model_type is `{other}`, a foreign vocoder: {need}"),
+                    None => format!("model_type is missing: {need}"),
+                });
+            }
+        };
         match &config {
             Self::HifiGan(config) => config.check()?,
             Self::Vocos(config) => config.check()?,

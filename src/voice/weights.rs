@@ -5,7 +5,7 @@
 use super::checkpoint::Checkpoint;
 use super::config::{AcousticConfig, VocoderConfig};
 use super::names;
-use super::source::{CHECKPOINT_BYTES, SMALL_FILE_BYTES, Source};
+use super::source::{CHECKPOINT_BYTES, CONFIG_BYTES, Source};
 use crate::error::{Error, Result};
 
 const WEIGHTS: [&str; 2] = ["model.safetensors", "pytorch_model.bin"];
@@ -27,7 +27,7 @@ pub fn load_vocoder(
     let config_file = format!("{folder}config.json");
     let advice = "put a vocoder's config.json and weights (for a stock voice those of \
                   microsoft/speecht5_hifigan) into `vocoder/`, or name their directory with `--vocoder`";
-    let Some(bytes) = source.read(&config_file, SMALL_FILE_BYTES)? else {
+    let Some(bytes) = source.read(&config_file, CONFIG_BYTES)? else {
         return Err(Error::voice(source.path(""), format!("`{config_file}` is missing: {advice}")));
     };
     let refuse = |reason: String| Error::voice(source.path(&config_file), reason);
@@ -67,7 +67,7 @@ fn missing_weights(source: Source, folder: &str) -> String {
     let sharded = WEIGHTS
         .map(|name| format!("{folder}{name}.index.json"))
         .into_iter()
-        .find(|index| source.read(index, SMALL_FILE_BYTES).is_ok_and(|bytes| bytes.is_some()));
+        .find(|index| source.read(index, CONFIG_BYTES).is_ok_and(|bytes| bytes.is_some()));
     match sharded {
         Some(index) => format!("the checkpoint is split (`{index}`): save it as one `{}`", WEIGHTS[0]),
         None => format!("neither `{}` nor `{}`", WEIGHTS[0], WEIGHTS[1]),
