@@ -2,15 +2,14 @@
 
 mod support;
 
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mezzavoce::engine::{AudioStream, ChunkSizes, EngineOptions, StreamRequest};
 use mezzavoce::error::Error;
 use mezzavoce::precision::Precision;
 use mezzavoce::synthesizer::{Script, Synthesizer};
 use mezzavoce::voice::Voice;
-use support::{plan, root, runtime};
+use support::{plan, runtime};
 
 /// An engine for the default voice.
 fn synthesizer(max_streams: usize, queue: usize) -> Synthesizer {

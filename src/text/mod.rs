@@ -28,7 +28,7 @@ pub use segment::Pause;
 
 use crate::error::{Error, Result};
 use crate::voice::config::AcousticConfig;
-use crate::voice::{SymbolTable, Voice};
+use crate::voice::{MIN_SEGMENT_SYMBOLS, SymbolTable, Voice};
 use speller::{Atom, Speller};
 
 /// The longest text of one request, in bytes of UTF-8.
@@ -83,8 +83,8 @@ impl Frontend {
         name: &str,
     ) -> Result<Self> {
         let budget = segment_symbols.min(config.max_text_positions);
-        if budget < speller::MIN_BUDGET {
-            let needed = speller::MIN_BUDGET;
+        if budget < MIN_SEGMENT_SYMBOLS {
+            let needed = MIN_SEGMENT_SYMBOLS;
             return Err(Error::voice(
                 name,
                 format!("segments of {budget} symbols, at least {needed} are needed"),

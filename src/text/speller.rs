@@ -18,9 +18,6 @@ use crate::error::{Error, Result};
 use crate::voice::SymbolTable;
 use crate::voice::config::AcousticConfig;
 
-/// Start, end, and room for one character however it is spelled.
-pub const MIN_BUDGET: usize = 24;
-
 /// How a voice spells.
 #[derive(Debug)]
 pub enum Speller {
