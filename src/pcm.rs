@@ -88,7 +88,7 @@ impl WavFile {
             Err(_) => None,
         };
         let path = if existing.is_some() { path.canonicalize()? } else { path.to_path_buf() };
-        let unfinished = unfinished_beside(&path, existing.as_ref()).map_err(without_path)?;
+        let unfinished = unfinished_beside(&path, existing.as_ref())?;
         let writer = WavWriter::new(BufWriter::new(unfinished.reopen()?), spec).map_err(wav_fault)?;
         Ok((Target::File { writer, unfinished }, path))
     }
@@ -144,6 +144,8 @@ fn unfinished_beside(path: &Path, existing: Option<&Metadata>) -> io::Result<Nam
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    // Asked first, so that the error does not name a file that nobody asked for.
+    std::fs::metadata(directory)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".mezzavoce-").suffix(".wav");
     #[cfg(unix)]
@@ -156,13 +158,6 @@ fn unfinished_beside(path: &Path, existing: Option<&Metadata>) -> io::Result<Nam
         file.as_file().set_permissions(existing.permissions())?;
     }
     Ok(file)
-}
-
-/// The system's own words, without the name of a file that nobody asked for.
-fn without_path(error: io::Error) -> io::Error {
-    let inner =
-        error.get_ref().and_then(|inner| inner.source()).and_then(|inner| inner.downcast_ref::<io::Error>());
-    inner.and_then(io::Error::raw_os_error).map_or(error, io::Error::from_raw_os_error)
 }
 
 fn wav_fault(error: hound::Error) -> io::Error {
