@@ -19,6 +19,7 @@
 //!   downstream. [`window`] gives the convolutional ones the context that makes their frames exact.
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
+//! - [`telemetry`]: log lines and metrics of all of this.
 //! - [`pcm`], [`say`], [`inspect`], [`cli`]: the doors.
 //!
 //! # Invariants
@@ -48,6 +49,7 @@ pub mod precision;
 pub mod runtime;
 pub mod say;
 pub mod synthesizer;
+pub mod telemetry;
 pub mod text;
 pub mod vocoder;
 pub mod voice;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What each module of the library may name. `cli`, `say` and `inspect` are doors and may name anything.
+/// What each module of the library may name. `cli`, `say`, `inspect` and `telemetry` are doors and may name anything.
 const TABLE: [(&str, &[&str]); 14] = [
     ("error", &[]),
     ("precision", &["error"]),
@@ -35,11 +35,16 @@ const TABLE: [(&str, &[&str]); 14] = [
     ),
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
 ];
-const DOORS: [&str; 5] = ["cli", "say", "inspect", "main", "lib"];
+const DOORS: [&str; 6] = ["cli", "say", "inspect", "telemetry", "main", "lib"];
 
 /// Crates that one module alone may name.
-const OWNED: [(&str, &str); 4] =
-    [("ort", "runtime"), ("realfft", "vocoder"), ("hound", "pcm"), ("clap", "cli")];
+const OWNED: [(&str, &str); 5] = [
+    ("ort", "runtime"),
+    ("realfft", "vocoder"),
+    ("hound", "pcm"),
+    ("clap", "cli"),
+    ("prometheus_client", "telemetry"),
+];
 
 fn sources() -> Vec<PathBuf> {
     fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
