@@ -36,9 +36,9 @@ impl Postnet {
         Window::new(self.n_mels, self.context_frames)
     }
 
-    /// Refines every frame that is ready. -> [frames, n_mels]
-    pub fn refine(&mut self, window: &mut Window, ended: bool) -> Result<Vec<f32>> {
-        let Some(view) = window.take(ended) else { return Ok(Vec::new()) };
+    /// Refines the next frames that are ready, `limit` at most. -> [frames, n_mels]
+    pub fn refine(&mut self, window: &mut Window, ended: bool, limit: usize) -> Result<Vec<f32>> {
+        let Some(view) = window.take(ended, limit) else { return Ok(Vec::new()) };
         let raw = Tensor::f32(&[1, view.frames.len() / self.n_mels, self.n_mels], view.frames)?;
         let (from, count) = (view.skip * self.n_mels, view.count * self.n_mels);
         let mel = self.session.run(&[(graph::RAW_MEL, &raw)], &[graph::MEL])?;

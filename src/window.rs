@@ -44,10 +44,10 @@ impl Window {
         self.end().saturating_sub(reach).saturating_sub(self.taken)
     }
 
-    /// The window around the frames that are ready, or `None` when there are none. The next call continues
-    /// behind them.
-    pub fn take(&mut self, ended: bool) -> Option<View<'_>> {
-        let count = self.ready(ended);
+    /// The window around the next frames that are ready, `limit` at most, or `None` when there are none. The next
+    /// call continues behind them.
+    pub fn take(&mut self, ended: bool, limit: usize) -> Option<View<'_>> {
+        let count = self.ready(ended).min(limit);
         if count == 0 {
             return None;
         }
@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     /// Feeds frames 0, 1, 2, … in portions; returns for each window (first frame, last frame, skip, count).
-    fn check(context: usize, portions: &[usize]) -> Vec<(usize, usize, usize, usize)> {
+    fn check(context: usize, limit: usize, portions: &[usize]) -> Vec<(usize, usize, usize, usize)> {
         let mut window = Window::new(1, context);
         let (mut next, mut seen) = (0, Vec::new());
         for (i, &portion) in portions.iter().enumerate() {
             let frames: Vec<f32> = (next..next + portion).map(|frame| frame as f32).collect();
             window.push(&frames);
             next += portion;
-            if let Some(view) = window.take(i + 1 == portions.len()) {
+            if let Some(view) = window.take(i + 1 == portions.len(), limit) {
                 let last = view.frames[view.frames.len() - 1] as usize;
                 seen.push((view.frames[0] as usize, last, view.skip, view.count));
             }
@@ -87,21 +87,26 @@ mod tests {
 
     #[test]
     fn waits_for_the_context_on_the_right() {
-        assert_eq!(check(2, &[2, 3, 0]), [(0, 4, 0, 3), (1, 4, 2, 2)]);
+        assert_eq!(check(2, 9, &[2, 3, 0]), [(0, 4, 0, 3), (1, 4, 2, 2)]);
     }
 
     #[test]
     fn keeps_the_context_on_the_left() {
-        assert_eq!(check(2, &[6, 4, 0]), [(0, 5, 0, 4), (2, 9, 2, 4), (6, 9, 2, 2)]);
+        assert_eq!(check(2, 9, &[6, 4, 0]), [(0, 5, 0, 4), (2, 9, 2, 4), (6, 9, 2, 2)]);
+    }
+
+    #[test]
+    fn sees_the_same_window_however_late_it_is_asked() {
+        assert_eq!(check(2, 3, &[5, 4]), check(2, 3, &[7, 2]));
     }
 
     #[test]
     fn gives_a_whole_sentence_at_once() {
-        assert_eq!(check(5, &[7]), [(0, 6, 0, 7)]);
+        assert_eq!(check(5, 9, &[7]), [(0, 6, 0, 7)]);
     }
 
     #[test]
     fn gives_nothing_for_nothing() {
-        assert_eq!(check(5, &[0]), []);
+        assert_eq!(check(5, 9, &[0]), []);
     }
 }

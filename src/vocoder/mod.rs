@@ -87,7 +87,7 @@ impl Vocoder {
     /// [`Self::look_ahead_frames`] stay behind until the sentence has `ended`. Always whole frames.
     pub fn push(&mut self, stream: &mut VocoderStream, mel: &[f32], ended: bool) -> Result<Vec<f32>> {
         stream.window.push(mel);
-        if let Some(view) = stream.window.take(ended) {
+        if let Some(view) = stream.window.take(ended, usize::MAX) {
             let frames = Tensor::f32(&[1, view.frames.len() / self.n_mels, self.n_mels], view.frames)?;
             let exact = Exact { skip: view.skip, count: view.count };
             match (&self.inverse, &mut stream.overlap) {
