@@ -21,6 +21,7 @@
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
+//! - [`telemetry`]: log lines and metrics of all of this.
 //! - [`say`], [`inspect`], [`cli`]: the doors.
 //!
 //! # Invariants
@@ -52,6 +53,7 @@ pub mod resample;
 pub mod runtime;
 pub mod say;
 pub mod synthesizer;
+pub mod telemetry;
 pub mod tempo;
 pub mod text;
 pub mod vocoder;

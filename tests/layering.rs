@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What each module of the library may name. `cli`, `say` and `inspect` are doors and may name anything.
+/// What each module of the library may name. `cli`, `say`, `inspect` and `telemetry` are doors and may name anything.
 const TABLE: [(&str, &[&str]); 17] = [
     ("error", &[]),
     ("precision", &["error"]),
@@ -39,16 +39,17 @@ const TABLE: [(&str, &[&str]); 17] = [
     ),
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
 ];
-const DOORS: [&str; 5] = ["cli", "say", "inspect", "main", "lib"];
+const DOORS: [&str; 6] = ["cli", "say", "inspect", "telemetry", "main", "lib"];
 
 /// Crates that one module alone may name.
-const OWNED: [(&str, &str); 6] = [
+const OWNED: [(&str, &str); 7] = [
     ("ort", "runtime"),
     ("realfft", "vocoder"),
     ("hound", "pcm"),
     ("rubato", "resample"),
     ("audio_codec_algorithms", "codec"),
     ("clap", "cli"),
+    ("prometheus_client", "telemetry"),
 ];
 
 fn sources() -> Vec<PathBuf> {

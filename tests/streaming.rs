@@ -24,9 +24,13 @@ fn chunks(tail: &mut Tail, raw: &[f32], step: usize, sizes: ChunkSizes, rate: f3
     let mut chunker = Chunker::new(tail, sizes, rate);
     let mut chunks = Vec::new();
     for frames in raw.chunks(step) {
-        chunker.push(tail, frames, false, |samples| chunks.push(samples)).unwrap();
+        chunker.push(frames);
+        chunks.extend(std::iter::from_fn(|| chunker.next(tail).unwrap()));
     }
-    chunker.push(tail, &[], true, |samples| chunks.push(samples)).unwrap();
+    chunker.end();
+    chunks.extend(std::iter::from_fn(|| chunker.next(tail).unwrap()));
+    assert!(chunker.is_done());
+    chunks.retain(|chunk| !chunk.is_empty());
     chunks
 }
 

@@ -15,7 +15,7 @@ mod vocoder_thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 pub use chunker::{ChunkSizes, Chunker, Tail};
@@ -24,7 +24,7 @@ pub use stream::{AudioStream, TextInlet};
 
 use admission::Admission;
 use step_loop::{Command, Opening, StepLoop};
-use vocoder_thread::Message;
+use vocoder_thread::VocoderLoop;
 
 use crate::decoder::{Decoder, End, StopRule, cache_bytes_per_stream};
 use crate::encoder::Encoder;
@@ -39,10 +39,11 @@ use crate::voice::Voice;
 
 /// Commands that may wait for the step loop, which takes them between two steps.
 const COMMANDS: usize = 4096;
-/// Steps' worth of frames that may wait for the vocoder thread.
-const FRAMES_AHEAD: usize = 1024;
-/// Sentences that may wait for the encoder thread.
-const SENTENCES_AHEAD: usize = 1024;
+/// Messages that may wait for the vocoder thread, which takes them between two chunks.
+const MESSAGES: usize = 1024;
+/// Sentences that may wait for the encoder thread: enough to keep it busy, few enough that a stream which has
+/// nothing to decode is soon served.
+const SENTENCES_AHEAD: usize = 2;
 
 /// The seed of a request that names none.
 pub const DEFAULT_SEED: u64 = 42;
@@ -61,7 +62,7 @@ pub struct EngineOptions {
     pub queue: usize,
     /// What the caches may take; fewer streams step together where it does not suffice.
     pub kv_cache_bytes: usize,
-    /// A reader that takes nothing for this long is dropped.
+    /// A reader that takes nothing for this long, while chunks wait for it, is dropped.
     pub slow_client_timeout: Duration,
 }
 
@@ -99,6 +100,13 @@ impl StreamRequest {
             deadline: None,
         }
     }
+}
+
+/// What of a request is the vocoder thread's.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    chunk_sizes: ChunkSizes,
+    speaking_rate: f32,
 }
 
 /// A run of samples, in playing order.
@@ -157,11 +165,12 @@ impl VoiceRules {
 /// One voice, speaking many requests at once.
 pub struct Engine {
     commands: SyncSender<Command>,
-    vocoder: SyncSender<Message>,
     admission: Arc<Admission>,
     stats: Arc<Stats>,
     next_id: AtomicU64,
     slots: usize,
+    cache_bytes: usize,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -179,7 +188,8 @@ impl Engine {
                 options.max_streams
             )));
         }
-        tracing::info!("KV cache of {} bytes for {slots} streams", slots * per_stream);
+        let cache_bytes = slots * per_stream;
+        tracing::info!("KV cache of {cache_bytes} bytes for {slots} streams");
 
         let decoder_threads = options.threads.saturating_sub(1).max(1);
         let encoder = Encoder::load(runtime, voice, plan, options.threads)?;
@@ -187,27 +197,34 @@ impl Engine {
         let postnet = Postnet::load(runtime, voice, plan, 1)?;
         let tail = Tail { postnet, vocoder: Vocoder::load(runtime, voice, plan, 1)? };
 
-        let stats = Arc::new(Stats::default());
+        let stats = Arc::new(Stats::new(slots));
         let (commands, command_inbox) = sync_channel(COMMANDS);
         let (jobs, job_inbox) = sync_channel(SENTENCES_AHEAD);
-        let (messages, message_inbox) = sync_channel(FRAMES_AHEAD);
+        let (messages, message_inbox) = sync_channel(MESSAGES);
         let step_loop = StepLoop {
             decoder,
             rules: VoiceRules::new(voice),
             slots,
-            slow_client_timeout: options.slow_client_timeout,
             encoder: jobs,
-            vocoder: messages.clone(),
+            vocoder: messages,
             stats: Arc::clone(&stats),
         };
-        spawn("decoder", move || step_loop.run(&command_inbox))?;
-        let results = commands.clone();
-        spawn("encoder", move || encoder_thread::run(encoder, &job_inbox, &results))?;
-        let (wake, sample_rate_hz) = (commands.clone(), voice.vocoder_config.sample_rate_hz());
-        spawn("vocoder", move || vocoder_thread::run(tail, sample_rate_hz, &message_inbox, &wake))?;
+        let vocoder_loop = VocoderLoop {
+            tail,
+            sample_rate_hz: voice.vocoder_config.sample_rate_hz(),
+            slow_client_timeout: options.slow_client_timeout,
+            wake: commands.clone(),
+            stats: Arc::clone(&stats),
+        };
+        let (results, encoder_stats) = (commands.clone(), Arc::clone(&stats));
+        let threads = vec![
+            spawn("decoder", move || step_loop.run(&command_inbox))?,
+            spawn("encoder", move || encoder_thread::run(encoder, &job_inbox, &results, &encoder_stats))?,
+            spawn("vocoder", move || vocoder_loop.run(&message_inbox))?,
+        ];
 
-        let admission = Admission::new(slots, options.queue);
-        Ok(Self { commands, vocoder: messages, admission, stats, next_id: AtomicU64::new(0), slots })
+        let (admission, next_id) = (Admission::new(slots, options.queue), AtomicU64::new(0));
+        Ok(Self { commands, admission, stats, next_id, slots, cache_bytes, threads })
     }
 
     /// Opens a stream, or refuses it at the door.
@@ -226,11 +243,11 @@ impl Engine {
         let permit = self.admission.admit()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands);
-        let opening = Opening { id, speaker, seed, flow: Arc::clone(outlet.flow()), deadline };
-        let gone = || Error::Internal("the engine has ended".to_owned());
-        let voice = Message::Open { id, outlet, sizes: chunk_sizes, speaking_rate };
-        self.vocoder.send(voice).map_err(|_| gone())?;
-        self.commands.send(Command::Open(Box::new(opening))).map_err(|_| gone())?;
+        let flow = Arc::clone(outlet.flow());
+        let opening = Opening { id, speaker, seed, flow, deadline };
+        let manner = Manner { chunk_sizes, speaking_rate };
+        let gone = |_| Error::Unavailable("the engine has ended".to_owned());
+        self.commands.send(Command::Open(Box::new(opening), outlet, manner)).map_err(gone)?;
         Ok((inlet, stream))
     }
 
@@ -254,19 +271,31 @@ impl Engine {
         self.slots
     }
 
+    /// Bytes that the caches of all slots take.
+    pub fn cache_bytes(&self) -> usize {
+        self.cache_bytes
+    }
+
     pub fn stats(&self) -> &Arc<Stats> {
         &self.stats
     }
 }
 
+/// Streams that are still in work end with an error; when this returns, the threads have ended and the memory is
+/// free.
 impl Drop for Engine {
     fn drop(&mut self) {
         // The other threads end when the step loop lets go of their channels.
         let _ = self.commands.send(Command::Stop);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the engine had died");
+            }
+        }
     }
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let fault = |e| Error::Internal(format!("the {name} thread did not start: {e}"));
-    thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(fault)
+    thread::Builder::new().name(name.to_owned()).spawn(body).map_err(fault)
 }

@@ -4,16 +4,16 @@
 //! front; a stream that waits for its reader or its next sentence is parked behind them. Never blocks on one
 //! stream while another could step.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
 use std::time::{Duration, Instant};
 
 use super::encoder_thread::EncodeJob;
-use super::stream::Flow;
+use super::stream::{Flow, Outlet};
 use super::vocoder_thread::Message;
-use super::{Ending, Stats, StreamId, VoiceRules};
+use super::{COMMANDS, Ending, Manner, Stats, StreamId, VoiceRules};
 use crate::decoder::{Decoder, PrenetDropout, StopRule};
 use crate::encoder::Encoded;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// What the rest of the engine tells the step loop.
 #[derive(Debug)]
 pub(super) enum Command {
-    Open(Box<Opening>),
+    Open(Box<Opening>, Outlet, Manner),
     Segment(StreamId, Segment),
     EndOfText(StreamId),
     Encoded(StreamId, Box<Result<Encoded>>),
@@ -84,7 +84,6 @@ pub(super) struct StepLoop {
     pub decoder: Decoder,
     pub rules: VoiceRules,
     pub slots: usize,
-    pub slow_client_timeout: Duration,
     pub encoder: SyncSender<EncodeJob>,
     pub vocoder: SyncSender<Message>,
     pub stats: Arc<Stats>,
@@ -100,6 +99,8 @@ struct State {
     /// In the order of the decoder's rows; the first `active` step.
     rows: Vec<Row>,
     active: usize,
+    /// When the last step ended, while there was another to make.
+    last_step: Option<Instant>,
 }
 
 /// The vocoder or the encoder thread has gone: nothing can be finished any more.
@@ -109,41 +110,47 @@ impl StepLoop {
     /// Serves commands until it is told to stop.
     pub fn run(self, commands: &Receiver<Command>) {
         let (streams, queue, rows) = (HashMap::new(), VecDeque::new(), Vec::new());
-        let mut state = State { own: self, streams, queue, admitted: 0, rows, active: 0 };
-        while state.receive(commands) {
-            if state.turn().is_err() {
-                tracing::error!("the engine has lost a thread and ends");
-                return;
-            }
+        let mut state = State { own: self, streams, queue, admitted: 0, rows, active: 0, last_step: None };
+        if state.serve(commands).is_err() {
+            tracing::error!("the engine has lost a thread and ends");
         }
     }
 }
 
 impl State {
+    fn serve(&mut self, commands: &Receiver<Command>) -> Result<(), Gone> {
+        while self.receive(commands)? {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
     /// Takes every command that is there; waits for one when no row steps. -> false when the engine ends
-    fn receive(&mut self, commands: &Receiver<Command>) -> bool {
+    fn receive(&mut self, commands: &Receiver<Command>) -> Result<bool, Gone> {
         if self.active == 0 {
             let patience = if self.streams.is_empty() { IDLE } else { PARKED_INTERVAL };
             match commands.recv_timeout(patience) {
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-                Ok(command) => self.obey(command),
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                Ok(command) => self.obey(command)?,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        loop {
+        for _ in 0..COMMANDS {
             match commands.try_recv() {
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
-                Ok(command) => self.obey(command),
-                Err(TryRecvError::Empty) => return true,
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(false),
+                Ok(command) => self.obey(command)?,
+                Err(TryRecvError::Empty) => break,
             }
         }
+        Ok(true)
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command) -> Result<(), Gone> {
         match command {
             Command::Wake | Command::Stop => {}
-            Command::Open(opening) => {
+            Command::Open(opening, outlet, manner) => {
                 let id = opening.id;
+                self.own.vocoder.send(Message::Open(id, outlet, manner)).map_err(|_| Gone)?;
                 let (text, opened) = (VecDeque::new(), Instant::now());
                 let stream = Stream {
                     opening: *opening,
@@ -168,16 +175,23 @@ impl State {
                 }
             }
             Command::Encoded(id, encoded) => match (*encoded, self.streams.get_mut(&id)) {
-                (Ok(encoded), Some(Stream { next: Some((_, place)), .. })) => *place = Some(encoded),
-                (Err(error), Some(_)) => _ = self.close(id, Some(error)),
+                (Ok(encoded), Some(Stream { next: Some((_, place)), .. })) => {
+                    *place = Some(encoded);
+                    let busy = self.rows.iter().any(|row| row.id == id && row.sentence.is_some());
+                    self.own.stats.encoded_ahead.fetch_add(u64::from(busy), Ordering::Relaxed);
+                }
+                (Err(error), Some(_)) => self.close(id, Some(error))?,
                 _ => {}
             },
             Command::CancelAll(reason) => {
                 for id in self.streams.keys().copied().collect::<Vec<_>>() {
-                    let _ = self.close(id, Some(Error::Unavailable(reason.clone())));
+                    self.close(id, Some(Error::Unavailable(reason.clone())))?;
                 }
+                // Streams that are decoded, but not yet vocoded or read, are known there alone.
+                self.own.vocoder.send(Message::CloseAll(reason)).map_err(|_| Gone)?;
             }
         }
+        Ok(())
     }
 
     /// Looks after every stream, then steps those that can.
@@ -188,21 +202,20 @@ impl State {
         self.seat()?;
         self.own.stats.active.store(self.active, Ordering::Relaxed);
         self.own.stats.queued.store(self.queue.len(), Ordering::Relaxed);
-        if self.active > 0 { self.step() } else { Ok(()) }
+        if self.active > 0 {
+            return self.step();
+        }
+        self.last_step = None;
+        Ok(())
     }
 
-    /// Ends the streams whose reader has gone, has stalled for too long, or whose deadline has passed.
+    /// Ends the streams whose reader has gone or was too slow, or whose deadline has passed.
     fn drop_the_lost(&mut self) -> Result<(), Gone> {
         let now = Instant::now();
-        let patience = self.own.slow_client_timeout;
         let lost = |stream: &Stream| {
             let opening = &stream.opening;
-            if opening.flow.is_cancelled() {
+            if opening.flow.is_over() {
                 return Some(None);
-            }
-            if opening.flow.stalled_for().is_some_and(|stalled| stalled > patience) {
-                let reason = format!("the reader took nothing for {} ms", patience.as_millis());
-                return Some(Some(Error::Overloaded(reason)));
             }
             let late = stream.sentences == 0 && opening.deadline.is_some_and(|deadline| deadline <= now);
             late.then(|| {
@@ -212,44 +225,60 @@ impl State {
         let found: Vec<_> =
             self.streams.iter().filter_map(|(&id, stream)| Some((id, lost(stream)?))).collect();
         for (id, error) in found {
-            if error.is_none() {
-                self.own.stats.cancelled.fetch_add(1, Ordering::Relaxed);
-            }
+            let left = self.streams.get(&id).is_some_and(|stream| stream.opening.flow.is_left());
+            self.own.stats.cancelled.fetch_add(u64::from(left), Ordering::Relaxed);
             self.close(id, error)?;
         }
         Ok(())
     }
 
-    /// Promises free rows to the streams that have waited longest.
+    /// Promises free rows to the streams that have waited longest. One that has no text yet lets others pass.
     fn admit(&mut self) {
-        while self.admitted < self.own.slots
-            && let Some(id) = self.queue.pop_front()
-        {
-            let Some(stream) = self.streams.get_mut(&id) else { continue };
+        while self.admitted < self.own.slots {
+            let has_text = |id: &StreamId| {
+                self.streams.get(id).is_some_and(|stream| !stream.text.is_empty() || stream.text_ended)
+            };
+            let Some(at) = self.queue.iter().position(has_text) else { return };
+            let Some(stream) = self.queue.remove(at).and_then(|id| self.streams.get_mut(&id)) else { return };
             stream.admitted = true;
             self.admitted += 1;
             self.own.stats.queue_wait.observe(stream.opened.elapsed());
         }
     }
 
-    /// Sends the next segment of every admitted stream to the encoder; ends the streams that have none.
+    /// Sends next segments to the encoder while it has room, those of streams with nothing to decode first; ends
+    /// the streams that have no segment left.
     fn encode_ahead(&mut self) -> Result<(), Gone> {
-        let busy: Vec<StreamId> =
+        let busy: HashSet<StreamId> =
             self.rows.iter().filter(|row| row.sentence.is_some()).map(|row| row.id).collect();
-        let mut ended = Vec::new();
-        for (&id, stream) in &mut self.streams {
-            if !stream.admitted || stream.next.is_some() {
-                continue;
-            }
-            if let Some(segment) = stream.text.pop_front() {
-                let (ids, speaker) = (segment.ids.clone(), stream.opening.speaker.clone());
-                stream.next = Some((segment, None));
-                self.own.encoder.send(EncodeJob { id, ids, speaker }).map_err(|_| Gone)?;
-            } else if stream.text_ended && !busy.contains(&id) {
-                ended.push(id);
+        let idle = self.streams.iter().filter(|(_, stream)| stream.admitted && stream.next.is_none());
+        let mut idle: Vec<(bool, StreamId)> = idle.map(|(&id, _)| (busy.contains(&id), id)).collect();
+        idle.sort_unstable();
+        let mut has_room = true;
+        for (busy, id) in idle {
+            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            if stream.text.is_empty() {
+                if stream.text_ended && !busy {
+                    self.close(id, None)?;
+                }
+            } else if has_room && let Some(segment) = stream.text.pop_front() {
+                let Opening { speaker, flow, .. } = &stream.opening;
+                let (ids, speaker, flow) = (segment.ids.clone(), speaker.clone(), Arc::clone(flow));
+                match self.own.encoder.try_send(EncodeJob { id, ids, speaker, flow }) {
+                    Ok(()) => {
+                        stream.opening.flow.symbols_taken(segment.ids.len());
+                        stream.next = Some((segment, None));
+                    }
+                    // Its next result wakes this loop.
+                    Err(TrySendError::Full(_)) => {
+                        stream.text.push_front(segment);
+                        has_room = false;
+                    }
+                    Err(TrySendError::Disconnected(_)) => return Err(Gone),
+                }
             }
         }
-        ended.into_iter().try_for_each(|id| self.close(id, None))
+        Ok(())
     }
 
     /// Gives encoded sentences a row, parks the rows that cannot step and brings those that can to the front.
@@ -286,7 +315,7 @@ impl State {
 
     fn can_step(&self, row: usize) -> bool {
         let Row { id, sentence } = &self.rows[row];
-        let paused = self.streams.get(id).is_none_or(|stream| stream.opening.flow.stalled_for().is_some());
+        let paused = self.streams.get(id).is_none_or(|stream| stream.opening.flow.is_paused());
         sentence.is_some() && !paused
     }
 
@@ -327,14 +356,17 @@ impl State {
     /// One step of every active row.
     fn step(&mut self) -> Result<(), Gone> {
         let began = Instant::now();
+        if let Some(last) = self.last_step {
+            self.own.stats.step_gap.observe(began - last);
+        }
         let rows = &self.rows;
         let stepped = self.own.decoder.step(self.active, |row, step, layer, mask| {
             if let Some(sentence) = &rows[row].sentence {
                 sentence.dropout.fill(step as u64, layer as u64, mask);
             }
         });
-        self.own.stats.steps.fetch_add(1, Ordering::Relaxed);
-        self.own.stats.step_time.observe(began.elapsed());
+        self.own.stats.stepped(self.active, began.elapsed());
+        self.last_step = Some(Instant::now());
         if let Err(error) = stepped {
             // What failed was the whole batch: every stream in it ends, those that are parked go on.
             let ids: Vec<StreamId> = self.rows[..self.active].iter().map(|row| row.id).collect();
