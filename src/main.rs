@@ -1,19 +1,24 @@
 //! The command line in, an exit status out.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
 use mezzavoce::cli::{Cli, Command};
-use mezzavoce::error::{Error, Result};
+use mezzavoce::error::Error;
 use mezzavoce::inspect::inspect;
 use mezzavoce::say::{print, say};
-use tracing_subscriber::EnvFilter;
+use mezzavoce::serve::serve;
+use mezzavoce::telemetry::{LogFormat, start_log};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = start_log(&cli.log).and_then(|()| match &cli.command {
+    let format = match &cli.command {
+        Command::Serve(args) => args.log_format,
+        _ => LogFormat::Human,
+    };
+    let outcome = start_log(&cli.log, format).and_then(|()| match &cli.command {
         Command::Say(args) => say(args),
+        Command::Serve(args) => serve(args),
         Command::Inspect(args) => args.load().and_then(|voice| print(&inspect(&voice))),
     });
     match outcome {
@@ -25,21 +30,6 @@ fn main() -> ExitCode {
             ExitCode::from(exit_status(&error))
         }
     }
-}
-
-fn start_log(filter: &str) -> Result<()> {
-    let refuse = |e| Error::InvalidRequest(format!("log filter `{filter}` is not understood: {e}"));
-    // The binding repeats what we log ourselves; naming it in the filter brings it back.
-    let filter = EnvFilter::try_new(format!("ort=error,{filter}")).map_err(refuse)?;
-    let ansi = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(ansi)
-        .with_target(false)
-        .without_time()
-        .init();
-    Ok(())
 }
 
 /// 2 as clap's own, then one for each thing a person can do.

@@ -12,16 +12,15 @@ use crate::decoder::End;
 use crate::engine::{AudioStream, ChunkSizes, EngineOptions, SpokenSentence, StreamRequest};
 use crate::error::{Error, Result};
 use crate::pcm::{RawWriter, WavFile};
-use crate::precision::{Device, Plan, Purpose, resolve};
-use crate::runtime::{Accelerator, Runtime, library};
+use crate::repertoire::plan;
+use crate::runtime::{Runtime, library};
 use crate::synthesizer::{Script, Synthesizer};
 use crate::text::MAX_TEXT_BYTES;
-use crate::voice::Voice;
 
 /// Speaks as `args` say; what a person should know goes to stderr.
 pub fn say(args: &Say) -> Result<()> {
     let voice = args.voice.load()?;
-    let plan = plan(&voice, args)?;
+    let plan = plan(&voice, args.precision, args.runtime.device)?;
     tracing::info!("{}", plan.summary());
     if args.explain {
         return print(&plan.to_string());
@@ -44,24 +43,19 @@ pub fn say(args: &Say) -> Result<()> {
     let began = Instant::now();
     let segments = synthesizer.segments(&script)?;
     let sentences = segments.len();
-    let request =
-        StreamRequest { speaker, seed: args.seed, chunk_sizes: ChunkSizes::default(), deadline: None };
+    let request = StreamRequest {
+        speaker,
+        seed: args.seed,
+        chunk_sizes: ChunkSizes::default(),
+        speaking_rate: 1.0,
+        deadline: None,
+    };
     let stream = Watched::new(synthesizer.speak(segments, request)?, sentences, began);
     let rate = synthesizer.sample_rate_hz();
     match &args.output {
         Some(path) => write_wav(stream, WavFile::create(path, rate)?, rate),
         None => write_raw(stream, rate),
     }
-}
-
-fn plan(voice: &Voice, args: &Say) -> Result<Plan> {
-    let device = match args.runtime.device {
-        Accelerator::Cpu => Device::this_cpu(),
-        // The oldest GPU that the provider still runs on: nothing is promised that it might not do.
-        Accelerator::Cuda(id) => Device::cuda(format!("CUDA device {id}"), (7, 5)),
-    };
-    let plan = resolve(Purpose::Inference, args.precision, voice.acoustic.stored_dtype(), &device)?;
-    Ok(plan.with_vocoder_stored(voice.vocoder.stored_dtype()))
 }
 
 fn script(args: &Say) -> Result<Script> {

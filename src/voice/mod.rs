@@ -26,6 +26,8 @@ use config::{AcousticConfig, VocoderConfig};
 use manifest::{Manifest, Mel};
 use source::{SMALL_FILE_BYTES, Source};
 
+pub use speaker::Speakers;
+
 use crate::error::{Error, Result};
 
 /// Room for the marks around at least one symbol.
@@ -192,6 +194,16 @@ impl Voice {
     pub fn speaker_values(&self, values: Vec<f32>) -> Result<Vec<f32>> {
         speaker::check(&values, self.config.speaker_embedding_dim).map_err(Error::InvalidRequest)?;
         Ok(values)
+    }
+
+    /// The speakers, apart from the weights, which may be dropped once the graphs are built.
+    pub fn speakers_alone(&self) -> Speakers {
+        Speakers {
+            voice: self.name.clone(),
+            embeddings: self.speakers.clone(),
+            default: self.default_speaker.clone(),
+            dimensions: self.config.speaker_embedding_dim,
+        }
     }
 
     fn ways_to_name_a_speaker(&self) -> String {
