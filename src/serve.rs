@@ -121,7 +121,7 @@ pub async fn run(
 ) -> Result<()> {
     let fault = |what: &str, error: &dyn std::error::Error| Error::Internal(format!("{what}: {error}"));
     let address = listener.local_addr().map_err(|error| fault("the listener's address", &error))?;
-    let onnx_runtime = String::new();
+    let onnx_runtime = runtime.build_info().to_owned();
     let repertoire = Arc::new(Repertoire::new(runtime, options.voice_options.clone(), metrics));
     let (halt, halted) = watch::channel(false);
     let (in_flight, mut responses) = watch::channel(0);

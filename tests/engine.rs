@@ -29,7 +29,13 @@ fn load(voice: &Voice, max_streams: usize, queue: usize) -> Synthesizer {
 }
 
 fn request(seed: u64) -> StreamRequest {
-    StreamRequest { speaker: vec![1.0; 32], seed, chunk_sizes: ChunkSizes::default(), deadline: None }
+    StreamRequest {
+        speaker: vec![1.0; 32],
+        seed,
+        chunk_sizes: ChunkSizes::default(),
+        speaking_rate: 1.0,
+        deadline: None,
+    }
 }
 
 fn speak(synthesizer: &Synthesizer, text: &str, seed: u64) -> AudioStream {

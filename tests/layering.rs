@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What each module of the library may name. `cli`, `say` and `inspect` are doors and may name anything.
-const TABLE: [(&str, &[&str]); 14] = [
+/// What each module of the library may name. `cli`, `say`, `serve` and `inspect` are doors and may name anything.
+const TABLE: [(&str, &[&str]); 16] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -34,8 +34,27 @@ const TABLE: [(&str, &[&str]); 14] = [
         ],
     ),
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
+    (
+        "repertoire",
+        &["error", "voice", "precision", "runtime", "decoder", "engine", "synthesizer", "telemetry"],
+    ),
+    (
+        "transport",
+        &[
+            "error",
+            "precision",
+            "decoder",
+            "text",
+            "engine",
+            "synthesizer",
+            "repertoire",
+            "pcm",
+            "codec",
+            "telemetry",
+        ],
+    ),
 ];
-const DOORS: [&str; 5] = ["cli", "say", "inspect", "main", "lib"];
+const DOORS: [&str; 6] = ["cli", "say", "serve", "inspect", "main", "lib"];
 
 /// Crates that one module alone may name.
 const OWNED: [(&str, &str); 4] =

@@ -229,34 +229,44 @@ impl IncrementalText {
         (self.start, self.blank, self.held) = (at, true, None);
 
         let mut phonemes = cleaned.phonemes.into_iter();
-        let mut found = sentences(&cleaned.text).into_iter().peekable();
-        if before.is_some()
-            && let Some((first, pause)) = found.next()
+        let mut found = sentences(&cleaned.text);
+        if cut == Cut::Clause
+            && let Some((_, pause)) = found.last_mut()
         {
-            let rest = first.strip_prefix(stand_in).unwrap_or(&first).trim();
-            self.settle(if rest.is_empty() { pause } else { Pause::Clause });
-            if !rest.is_empty() {
-                let pause = if found.peek().is_some() { pause } else { Pause::None };
-                self.spell(frontend, rest, pause, &mut phonemes);
-            }
+            *pause = Pause::Clause;
         }
-        while let Some((sentence, pause)) = found.next() {
-            // The pause behind the last one is not known yet.
-            let pause = if found.peek().is_some() { pause } else { Pause::None };
-            self.spell(frontend, &sentence, pause, &mut phonemes);
+        if before.is_some()
+            && let Some((first, pause)) = found.first_mut()
+        {
+            let rest = first.strip_prefix(stand_in).unwrap_or(first).trim().to_owned();
+            self.settle(if rest.is_empty() { *pause } else { Pause::Clause });
+            *first = rest;
+        }
+        let last = found.len().saturating_sub(1);
+        for (index, (sentence, pause)) in found.iter().enumerate().filter(|(_, (text, _))| !text.is_empty()) {
+            self.spell(frontend, sentence, *pause, index == last, &mut phonemes);
         }
     }
 
+    /// Spells a sentence; the pause behind the `last` one is not known yet.
     fn spell(
         &mut self,
         frontend: &Frontend,
         sentence: &str,
         pause: Pause,
+        last: bool,
         phonemes: &mut std::vec::IntoIter<String>,
     ) {
-        let before = self.collected.segments.len();
+        let segments = self.collected.segments.len();
+        let before = self.collected.segments.last().map(|segment| segment.pause);
         frontend.sentence(sentence, pause, phonemes, &mut self.collected);
-        self.silent = self.collected.segments.len() == before;
+        self.silent = self.collected.segments.len() == segments;
+        if self.silent
+            && last
+            && let Some(segment) = self.collected.segments.last_mut()
+        {
+            segment.pause = before.unwrap_or(pause);
+        }
     }
 
     /// The pause behind the last sentence has become known.

@@ -19,12 +19,15 @@ pub fn root() -> &'static Path {
 /// ONNX Runtime, found or fetched exactly as the program does it.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let cache_dir = default_cache_dir(|name| std::env::var_os(name)).unwrap();
-        let lookup = Lookup { explicit, cache_dir, offline: false, clients: Clients::default() };
-        Runtime::load(&locate(&lookup).unwrap(), Accelerator::Cpu).unwrap()
-    })
+    RUNTIME.get_or_init(load_runtime)
+}
+
+/// A handle of its own to the one library of the process.
+pub fn load_runtime() -> Runtime {
+    let explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache_dir = default_cache_dir(|name| std::env::var_os(name)).unwrap();
+    let lookup = Lookup { explicit, cache_dir, offline: false, clients: Clients::default() };
+    Runtime::load(&locate(&lookup).unwrap(), Accelerator::Cpu).unwrap()
 }
 
 /// The plan of `precision` for `voice` on the CPU that runs the test.
