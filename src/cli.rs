@@ -61,6 +61,10 @@ pub struct Say {
     #[arg(long)]
     pub phonemes: bool,
 
+    /// Let a running server speak; --voice is then one of its names, --speaker one of that voice's
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["explain", "vocoder", "precision", "threads"])]
+    pub server: Option<String>,
+
     #[command(flatten)]
     pub voice: VoiceArgs,
 

@@ -56,7 +56,7 @@ impl Runtime {
         Ok(Self { environment, accelerator })
     }
 
-    /// What the loaded library says of its version and build.
+    /// What the loaded library says of its build.
     pub fn build_info(&self) -> &'static str {
         ort::info()
     }

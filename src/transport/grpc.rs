@@ -33,7 +33,7 @@ pub struct SpeechService {
     pub max_text_bytes: usize,
     /// Clients may load and unload voices.
     pub admin: bool,
-    /// ONNX Runtime's own words about its version.
+    /// ONNX Runtime's own words about its build.
     pub onnx_runtime: String,
     /// Becomes true when the server waits for no response any longer.
     pub halted: watch::Receiver<bool>,
@@ -130,7 +130,7 @@ impl SpeechService {
 
     /// Counts a refusal and gives either outcome its request's id.
     fn answer<T>(&self, id: &str, outcome: Result<T, Status>) -> Result<Response<T>, Status> {
-        let value = MetadataValue::try_from(id).ok();
+        let value = MetadataValue::try_from(id).ok().filter(|_| !id.is_empty());
         match outcome {
             Ok(body) => {
                 let mut response = Response::new(body);
@@ -163,7 +163,10 @@ impl Speech for SpeechService {
         request: Request<pb::SynthesizeRequest>,
     ) -> Result<Response<Responses>, Status> {
         let own = request.get_ref().config.as_ref().map_or("", |config| config.request_id.as_str());
-        let id = request_id(own, request.metadata()).map_err(|error| status(&error, ""))?;
+        let id = match request_id(own, request.metadata()) {
+            Ok(id) => id,
+            Err(error) => return self.answer("", Err(status(&error, ""))),
+        };
         let outcome = self.speak(request, &id).await;
         self.answer(&id, outcome)
     }
@@ -177,7 +180,10 @@ impl Speech for SpeechService {
         let Some(IncrementalContent::Config(config)) = first else {
             return self.answer("", Err(Status::invalid_argument("the first message is not a config")));
         };
-        let id = request_id(&config.request_id, &metadata).map_err(|error| status(&error, ""))?;
+        let id = match request_id(&config.request_id, &metadata) {
+            Ok(id) => id,
+            Err(error) => return self.answer("", Err(status(&error, ""))),
+        };
         let outcome = self.speak_incrementally(&metadata, &config, messages, &id).await;
         self.answer(&id, outcome)
     }

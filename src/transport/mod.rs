@@ -2,6 +2,7 @@
 //!
 //! The one place that knows the messages generated from `proto/mezzavoce`. Never synthesises, and never opens a file.
 
+pub mod client;
 mod delivery;
 mod describe;
 mod feed;

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mezzavoce::precision::{Device, Dtype, Plan, Precision, Purpose, resolve};
 use mezzavoce::runtime::library::{Clients, Lookup, default_cache_dir, locate};
@@ -17,13 +17,12 @@ pub fn root() -> &'static Path {
 }
 
 /// ONNX Runtime, found or fetched exactly as the program does it.
-pub fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(load_runtime)
+pub fn runtime() -> &'static Arc<Runtime> {
+    static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
+    RUNTIME.get_or_init(|| Arc::new(load_runtime()))
 }
 
-/// A handle of its own to the one library of the process.
-pub fn load_runtime() -> Runtime {
+fn load_runtime() -> Runtime {
     let explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache_dir = default_cache_dir(|name| std::env::var_os(name)).unwrap();
     let lookup = Lookup { explicit, cache_dir, offline: false, clients: Clients::default() };
