@@ -71,7 +71,7 @@ fn say_through(address: &str, args: &Say) -> Result<()> {
     };
     let speech = RemoteSpeech::open(address, request)?;
     let rate = speech.sample_rate_hz();
-    write(Watched::new(Source::Server(speech), 0, began), args, rate)
+    write(Watched::new(Source::Server(Box::new(speech)), 0, began), args, rate)
 }
 
 fn write(stream: Watched, args: &Say, sample_rate_hz: u32) -> Result<()> {
@@ -110,7 +110,7 @@ fn text_from(input: impl Read) -> Result<String> {
 /// Who speaks.
 enum Source {
     Engine(AudioStream),
-    Server(RemoteSpeech),
+    Server(Box<RemoteSpeech>),
 }
 
 /// A stream with its progress bar and what it has told so far.
