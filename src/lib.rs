@@ -20,14 +20,15 @@
 //!   the pace between postnet and vocoder.
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
+//! - [`repertoire`]: the voices of a server. [`transport`]: requests from the network to them, and back.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
 //! - [`telemetry`]: log lines and metrics of all of this.
-//! - [`say`], [`inspect`], [`cli`]: the doors.
+//! - [`say`], [`serve`], [`inspect`], [`cli`]: the doors.
 //!
 //! # Invariants
 //!
 //! - One synthesis loop: a whole utterance is a collected stream, and its joined chunks equal the whole.
-//! - Everything here is synchronous. Three threads own the sessions: one encodes, one steps every stream, one
+//! - Below [`transport`] everything is synchronous. Three threads own the sessions: one encodes, one steps every stream, one
 //!   vocodes. Bounded channels join them; a slow reader pauses its own stream and a dropped stream cancels it.
 //! - The plan is resolved once and logged once, with what the device really executes.
 //! - Audio is f32 from the vocoder to [`pcm`].
@@ -49,13 +50,16 @@ pub mod inspect;
 pub mod pcm;
 pub mod postnet;
 pub mod precision;
+pub mod repertoire;
 pub mod resample;
 pub mod runtime;
 pub mod say;
+pub mod serve;
 pub mod synthesizer;
 pub mod telemetry;
 pub mod tempo;
 pub mod text;
+pub mod transport;
 pub mod vocoder;
 pub mod voice;
 pub mod window;

@@ -8,12 +8,18 @@ use mezzavoce::cli::{Cli, Command};
 use mezzavoce::error::Error;
 use mezzavoce::inspect::inspect;
 use mezzavoce::say::{INTERRUPTED, print, say};
+use mezzavoce::serve::serve;
 use mezzavoce::telemetry::{LogFormat, start_log};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = start_log(&cli.log, LogFormat::Human).and_then(|()| match &cli.command {
+    let format = match &cli.command {
+        Command::Serve(args) => args.log_format,
+        _ => LogFormat::Human,
+    };
+    let outcome = start_log(&cli.log, format).and_then(|()| match &cli.command {
         Command::Say(args) => say(args),
+        Command::Serve(args) => serve(args),
         Command::Inspect(args) => args.load().and_then(|voice| print(&inspect(&voice))),
     });
     match outcome {

@@ -3,6 +3,7 @@
 //! Never leaves half a file under its final name.
 
 use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,19 +15,22 @@ use crate::decoder::End;
 use crate::engine::{AudioStream, EngineOptions, SpokenSentence, StreamRequest};
 use crate::error::{Error, Result};
 use crate::pcm::{RawWriter, WavFile};
-use crate::precision::{Device, Plan, Purpose, resolve};
-use crate::runtime::{Accelerator, Runtime, library};
+use crate::repertoire::plan;
+use crate::runtime::{Runtime, library};
 use crate::synthesizer::{Script, Synthesizer};
 use crate::text::MAX_TEXT_BYTES;
-use crate::voice::Voice;
+use crate::transport::client::{RemoteRequest, RemoteSpeech};
 
 /// The exit status of a program that was asked to end.
 pub const INTERRUPTED: i32 = 130;
 
 /// Speaks as `args` say; what a person should know goes to stderr.
 pub fn say(args: &Say) -> Result<()> {
+    if let Some(server) = &args.server {
+        return say_through(server, args);
+    }
     let voice = args.voice.load()?;
-    let plan = plan(&voice, args)?;
+    let plan = plan(&voice, args.precision, args.runtime.device)?;
     tracing::info!("{}", plan.summary());
     if args.explain {
         return print(&plan.to_string());
@@ -44,22 +48,30 @@ pub fn say(args: &Say) -> Result<()> {
     let segments = synthesizer.segments(&script)?;
     let sentences = segments.len();
     let request = StreamRequest { seed: args.seed, speaking_rate: args.rate, ..StreamRequest::new(speaker) };
-    let stream = Watched::new(synthesizer.speak(segments, request)?, sentences, began);
-    let rate = synthesizer.sample_rate_hz();
-    match &args.output {
-        Some(path) => write_wav(stream, WavFile::create(path, rate)?, rate),
-        None => write_raw(stream, rate),
-    }
+    let source = Source::Engine(synthesizer.speak(segments, request)?);
+    write(Watched::new(source, sentences, began), args, synthesizer.sample_rate_hz())
 }
 
-fn plan(voice: &Voice, args: &Say) -> Result<Plan> {
-    let device = match args.runtime.device {
-        Accelerator::Cpu => Device::this_cpu(),
-        // The oldest GPU that the provider still runs on: nothing is promised that it might not do.
-        Accelerator::Cuda(id) => Device::cuda(format!("CUDA device {id}"), (7, 5)),
+/// Speaks through the server at `address`.
+fn say_through(address: &str, args: &Say) -> Result<()> {
+    let began = Instant::now();
+    let request = RemoteRequest {
+        script: script(args)?,
+        voice: args.voice.voice.as_deref().map(Path::to_string_lossy).unwrap_or_default().into_owned(),
+        speaker: args.speaker.clone(),
+        seed: args.seed,
+        speaking_rate: args.rate,
     };
-    let plan = resolve(Purpose::Inference, args.precision, voice.acoustic.stored_dtype(), &device)?;
-    Ok(plan.with_vocoder_stored(voice.vocoder.stored_dtype()))
+    let speech = RemoteSpeech::open(address, request)?;
+    let rate = speech.sample_rate_hz();
+    write(Watched::new(Source::Server(Box::new(speech)), 0, began), args, rate)
+}
+
+fn write(stream: Watched, args: &Say, sample_rate_hz: u32) -> Result<()> {
+    match &args.output {
+        Some(path) => write_wav(stream, WavFile::create(path, sample_rate_hz)?, sample_rate_hz),
+        None => write_raw(stream, sample_rate_hz),
+    }
 }
 
 fn script(args: &Say) -> Result<Script> {
@@ -88,9 +100,15 @@ fn text_from(input: impl Read) -> Result<String> {
     Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
 }
 
+/// Who speaks.
+enum Source {
+    Engine(AudioStream),
+    Server(Box<RemoteSpeech>),
+}
+
 /// A stream with its progress bar and what it has told so far.
 struct Watched {
-    stream: AudioStream,
+    source: Source,
     bar: ProgressBar,
     began: Instant,
     first_audio: Option<Duration>,
@@ -101,7 +119,7 @@ struct Watched {
 const SENTENCES_WORTH_A_BAR: usize = 8;
 
 impl Watched {
-    fn new(stream: AudioStream, sentences: usize, began: Instant) -> Self {
+    fn new(source: Source, sentences: usize, began: Instant) -> Self {
         let bar = if sentences >= SENTENCES_WORTH_A_BAR && std::io::stderr().is_terminal() {
             let style = ProgressStyle::with_template("{bar:32} {pos}/{len} sentences, {eta} left");
             ProgressBar::new(sentences as u64)
@@ -109,19 +127,31 @@ impl Watched {
         } else {
             ProgressBar::hidden()
         };
-        Self { stream, bar, began, first_audio: None, samples: 0 }
+        Self { source, bar, began, first_audio: None, samples: 0 }
     }
 
     /// The next samples.
     fn next(&mut self) -> Result<Option<Vec<f32>>> {
-        let Some(chunk) = self.stream.next().transpose()? else { return Ok(None) };
+        let samples = match &mut self.source {
+            Source::Engine(stream) => {
+                let Some(chunk) = stream.next().transpose()? else { return Ok(None) };
+                if let Some(sentence) = &chunk.completes {
+                    self.bar.inc(1);
+                    self.bar.suspend(|| report(sentence));
+                }
+                chunk.samples
+            }
+            Source::Server(speech) => {
+                let Some(samples) = speech.next_samples()? else {
+                    report_remote(speech);
+                    return Ok(None);
+                };
+                samples
+            }
+        };
         self.first_audio.get_or_insert_with(|| self.began.elapsed());
-        self.samples += chunk.samples.len();
-        if let Some(sentence) = &chunk.completes {
-            self.bar.inc(1);
-            self.bar.suspend(|| report(sentence));
-        }
-        Ok(Some(chunk.samples))
+        self.samples += samples.len();
+        Ok(Some(samples))
     }
 
     fn finish(self, clipped: u64, sample_rate_hz: u32) {
@@ -158,6 +188,15 @@ fn excerpt(text: &str) -> String {
     match text.char_indices().nth(CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+fn report_remote(speech: &RemoteSpeech) {
+    for text in speech.capped() {
+        tracing::warn!("cut at its cap, before the voice ended it: {text:?}");
+    }
+    if !speech.unmapped().is_empty() {
+        tracing::warn!("this voice has no sound for {:?}, left out", speech.unmapped());
     }
 }
 

@@ -55,6 +55,10 @@ impl Synthesizer {
         &self.engine
     }
 
+    pub fn frontend(&self) -> &Frontend {
+        &self.frontend
+    }
+
     /// The segments of `script`, the last one without a pause.
     ///
     /// # Errors

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What each module of the library may name. `cli`, `say`, `inspect` and `telemetry` are doors and may name anything.
-const TABLE: [(&str, &[&str]); 17] = [
+/// What each module of the library may name. `cli`, `say`, `serve`, `inspect` and `telemetry` are doors and may name
+/// anything.
+const TABLE: [(&str, &[&str]); 19] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -38,8 +39,27 @@ const TABLE: [(&str, &[&str]); 17] = [
         ],
     ),
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
+    (
+        "repertoire",
+        &["error", "voice", "precision", "runtime", "decoder", "engine", "synthesizer", "telemetry"],
+    ),
+    (
+        "transport",
+        &[
+            "error",
+            "precision",
+            "decoder",
+            "text",
+            "engine",
+            "synthesizer",
+            "repertoire",
+            "pcm",
+            "codec",
+            "telemetry",
+        ],
+    ),
 ];
-const DOORS: [&str; 6] = ["cli", "say", "inspect", "telemetry", "main", "lib"];
+const DOORS: [&str; 7] = ["cli", "say", "serve", "inspect", "telemetry", "main", "lib"];
 
 /// Crates that one module alone may name.
 const OWNED: [(&str, &str); 7] = [

@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::postnet::Postnet;
 use crate::precision::Plan;
 use crate::runtime::Runtime;
-use crate::tempo::SPEAKING_RATES;
+pub use crate::tempo::SPEAKING_RATES;
 use crate::text::Segment;
 use crate::vocoder::Vocoder;
 use crate::voice::Voice;

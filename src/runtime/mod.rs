@@ -56,6 +56,11 @@ impl Runtime {
         Ok(Self { environment, accelerator })
     }
 
+    /// What the loaded library says of its build.
+    pub fn build_info(&self) -> &'static str {
+        ort::info()
+    }
+
     /// Makes a session of the serialised `model` that computes with `threads` threads.
     pub fn session(&self, name: &'static str, model: &[u8], threads: usize) -> Result<Session> {
         let began = Instant::now();

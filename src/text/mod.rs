@@ -14,6 +14,7 @@ mod espeak;
 mod forms;
 mod function_words;
 mod g2p;
+mod incremental;
 mod letters;
 mod normalize;
 mod numbers;
@@ -24,6 +25,7 @@ pub mod spm;
 mod symbols;
 
 pub use g2p::Source;
+pub use incremental::IncrementalText;
 pub use segment::Pause;
 
 use crate::error::{Error, Result};
@@ -103,12 +105,22 @@ impl Frontend {
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {
-            let verbal = normalize::verbalize(&sentence);
-            report(&mut out.unmapped, verbal.unmapped);
-            let atoms = self.speller.atoms(&verbal.text, &mut phonemes);
-            self.pack(atoms, pause, &mut out);
+            self.sentence(&sentence, pause, &mut phonemes, &mut out);
         }
         out.finish()
+    }
+
+    fn sentence(
+        &self,
+        sentence: &str,
+        pause: Pause,
+        phonemes: &mut std::vec::IntoIter<String>,
+        out: &mut Collector,
+    ) {
+        let verbal = normalize::verbalize(sentence);
+        report(&mut out.unmapped, verbal.unmapped);
+        let atoms = self.speller.atoms(&verbal.text, phonemes);
+        self.pack(atoms, pause, out);
     }
 
     /// The segments of text that is given as IPA already; marks of punctuation end them.
@@ -201,7 +213,7 @@ fn check_length(text: &str) -> Result<()> {
     Ok(())
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Collector {
     segments: Vec<Segment>,
     /// Reported with the next segment.

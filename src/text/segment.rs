@@ -66,7 +66,8 @@ pub fn sentences(text: &str) -> Vec<(String, Pause)> {
     found
 }
 
-fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
+/// Whether `token` ends its sentence where `next` is the next word of its line, and how.
+pub fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
     let closed = token.trim_end_matches(['"', '\'', ')', ']', '}', '*', '_', '`']);
     let quoted = closed.len() < token.len();
     let word = closed.trim_end_matches(['.', '!', '?', ',', ':', ';']);

@@ -29,6 +29,8 @@ pub use finite::FiniteCheck;
 use manifest::{Manifest, Mel};
 use source::{CONFIG_BYTES, Source};
 
+pub use speaker::Speakers;
+
 use crate::error::{Error, Result};
 
 /// The least that a voice may take in one go, in symbols: start, end, a mark, and room for one character however
@@ -209,6 +211,16 @@ impl Voice {
     pub fn speaker_values(&self, values: Vec<f32>) -> Result<Vec<f32>> {
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();
         speaker::unit(&values, self.config.speaker_embedding_dim).map_err(Error::InvalidRequest)
+    }
+
+    /// The speakers, apart from the weights, which may be dropped once the graphs are built.
+    pub fn speakers_alone(&self) -> Speakers {
+        Speakers {
+            voice: self.name.clone(),
+            embeddings: self.speakers.clone(),
+            default: self.default_speaker.clone(),
+            dimensions: self.config.speaker_embedding_dim,
+        }
     }
 
     fn ways_to_name_a_speaker(&self) -> String {

@@ -20,6 +20,46 @@ use crate::precision::{Dtype, cast};
 /// An x-vector has 2 kB.
 const MAX_SPEAKER_FILE_BYTES: u64 = 1 << 20;
 
+/// Who can speak with a voice: all that a request needs of it once its graphs are built.
+#[derive(Debug, Clone)]
+pub struct Speakers {
+    pub voice: String,
+    pub embeddings: BTreeMap<String, Vec<f32>>,
+    pub default: Option<String>,
+    /// Values of an embedding.
+    pub dimensions: usize,
+}
+
+impl Speakers {
+    /// The embedding of `name`, or of the default speaker: [dimensions], of norm 1. Opens no file.
+    ///
+    /// # Errors
+    /// `InvalidRequest` for a name that the voice lacks, or when none is given and none is the default.
+    pub fn named(&self, name: Option<&str>) -> Result<Vec<f32>> {
+        let Self { voice, embeddings, default, dimensions } = self;
+        let ways = || match embeddings.keys().map(String::as_str).collect::<Vec<_>>().join(", ") {
+            names if names.is_empty() => format!("give an embedding of {dimensions} values"),
+            names => format!("give one of its speakers ({names}) or an embedding of {dimensions} values"),
+        };
+        let Some(name) = name.or(default.as_deref()) else {
+            let reason = format!("voice `{voice}` has no default speaker: {}", ways());
+            return Err(Error::InvalidRequest(reason));
+        };
+        let unknown =
+            || Error::InvalidRequest(format!("voice `{voice}` has no speaker `{name}`: {}", ways()));
+        embeddings.get(name).cloned().ok_or_else(unknown)
+    }
+
+    /// An embedding that the caller brings, held against the voice and normalised.
+    ///
+    /// # Errors
+    /// `InvalidRequest` with the number of values, the index of one that is not finite, or the norm.
+    pub fn values(&self, values: Vec<f32>) -> Result<Vec<f32>> {
+        let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        unit(&values, self.dimensions).map_err(Error::InvalidRequest)
+    }
+}
+
 /// The embeddings of `[speakers]`, each held against the voice and normalised.
 pub fn load(
     source: Source,

@@ -5,7 +5,7 @@
 pub mod random_voice;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mezzavoce::precision::{Device, Dtype, Plan, Precision, Purpose, resolve};
 use mezzavoce::runtime::library::{Clients, Lookup, default_cache_dir, locate};
@@ -19,9 +19,9 @@ pub fn root() -> &'static Path {
 }
 
 /// ONNX Runtime, found or fetched exactly as the program does it.
-pub fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::load(&library(), Accelerator::Cpu).unwrap())
+pub fn runtime() -> &'static Arc<Runtime> {
+    static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
+    RUNTIME.get_or_init(|| Arc::new(Runtime::load(&library(), Accelerator::Cpu).unwrap()))
 }
 
 /// The ONNX Runtime library that the program uses.

@@ -1,0 +1,377 @@
+//! The chunks of one request in, the messages of its response out, at the reader's pace.
+//!
+//! A task of its own for every request: it ends with the last message, with an error, or as soon as the reader has
+//! gone, and the engine's row is free one step later. Never sends a part of a sample.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::watch;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use super::feed::{Fed, Feed};
+use super::grpc::status;
+use super::pb::{self, synthesize_response::Event};
+use super::request::{ENCODINGS, Wanted};
+use crate::codec::AudioEncoder;
+use crate::decoder::End;
+use crate::engine::{AudioChunk, AudioStream, SpokenSentence, TextInlet};
+use crate::error::{Error, Result};
+use crate::repertoire::ServedVoice;
+use crate::telemetry::Metrics;
+use crate::text::{Pause, Segment};
+
+/// Messages that may wait for the connection.
+const MESSAGES_AHEAD: usize = 4;
+/// A multiple of every encoding's sample, far below the 4 MiB that a client takes by default.
+const MAX_AUDIO_BYTES: usize = 256 << 10;
+
+type Message = Result<pb::SynthesizeResponse, Status>;
+
+/// What is known of a request before it is spoken.
+pub struct Accepted {
+    pub id: String,
+    pub arrived: Instant,
+    pub voice: Arc<ServedVoice>,
+    pub wanted: Wanted,
+    pub metrics: Metrics,
+    /// Becomes true when the server waits no longer.
+    pub halted: watch::Receiver<bool>,
+}
+
+/// One response that has not ended, as the server counts them.
+#[derive(Debug)]
+pub struct InFlight(Arc<watch::Sender<usize>>);
+
+impl InFlight {
+    /// Counts into `count`.
+    pub fn new(count: &Arc<watch::Sender<usize>>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// A segment, without a pause of its own, and the silence between it and the one before it.
+pub struct Spaced {
+    pub after: Pause,
+    pub segment: Segment,
+}
+
+/// The whole text's segments, spaced as their pauses say.
+pub fn spaced(segments: Vec<Segment>) -> Vec<Spaced> {
+    let mut after = Pause::None;
+    let space = |mut segment: Segment| {
+        let pause = std::mem::replace(&mut segment.pause, Pause::None);
+        Spaced { after: std::mem::replace(&mut after, pause), segment }
+    };
+    segments.into_iter().map(space).collect()
+}
+
+/// The messages of one response. It never ends without an error or [`pb::Completed`].
+pub struct Responses {
+    messages: Receiver<Message>,
+    halted: watch::Receiver<bool>,
+    ended: bool,
+    _in_flight: InFlight,
+}
+
+impl Stream for Responses {
+    type Item = Message;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Message>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let message = std::task::ready!(self.messages.poll_recv(context));
+        let message = message.unwrap_or_else(|| {
+            let reason = "the response was cut short";
+            Err(if *self.halted.borrow() { Status::unavailable(reason) } else { Status::internal(reason) })
+        });
+        self.ended = match &message {
+            Ok(response) => matches!(response.event, Some(Event::Completed(_))),
+            Err(_) => true,
+        };
+        Poll::Ready(Some(message))
+    }
+}
+
+/// One response in the making.
+pub struct Delivery {
+    accepted: Accepted,
+    stream: AudioStream,
+    inlet: Option<TextInlet>,
+    encoder: AudioEncoder,
+    messages: Sender<Message>,
+    voice_rate_hz: u32,
+    /// Silences before the segments that have been sent to the engine, in milliseconds.
+    gaps_ms: Vec<u32>,
+    /// Segments that have been completed.
+    completed: usize,
+    /// The silence before the next segment has been encoded.
+    gap_paid: bool,
+    /// Samples taken so far, and where the present sentence began, at the voice's rate.
+    position: u64,
+    sentence_began: u64,
+    first_audio: Option<Instant>,
+    summary: pb::Completed,
+}
+
+/// Why a delivery ended early.
+enum Interrupted {
+    ReaderGone,
+    Halted,
+    Failed(Error),
+}
+
+impl From<Error> for Interrupted {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Delivery {
+    /// Opens a stream for `accepted`.
+    ///
+    /// # Errors
+    /// Those of the engine's admission, and of a sample rate that is not served.
+    pub fn open(accepted: Accepted, in_flight: InFlight) -> Result<(Self, Responses)> {
+        let voice_rate_hz = accepted.voice.synthesizer.sample_rate_hz();
+        let encoder = AudioEncoder::new(voice_rate_hz, accepted.wanted.format, None)?;
+        let (inlet, stream) = accepted.voice.synthesizer.open(accepted.wanted.stream.clone())?;
+        accepted.metrics.request_admitted();
+        let (messages, receiver) = channel(MESSAGES_AHEAD);
+        let responses = Responses {
+            messages: receiver,
+            halted: accepted.halted.clone(),
+            ended: false,
+            _in_flight: in_flight,
+        };
+        let delivery = Self {
+            accepted,
+            stream,
+            inlet: Some(inlet),
+            encoder,
+            messages,
+            voice_rate_hz,
+            gaps_ms: Vec::new(),
+            completed: 0,
+            gap_paid: true,
+            position: 0,
+            sentence_began: 0,
+            first_audio: None,
+            summary: pb::Completed::default(),
+        };
+        Ok((delivery, responses))
+    }
+
+    /// Hands `segments` to the engine.
+    pub fn speak(&mut self, segments: Vec<Spaced>) -> Result<()> {
+        let Some(inlet) = &self.inlet else { return Ok(()) };
+        for Spaced { after, segment } in segments {
+            let gap_ms = match (after, self.accepted.wanted.sentence_silence_ms) {
+                (Pause::None | Pause::Clause, _) | (_, None) => after.duration_ms(),
+                (_, Some(silence_ms)) => silence_ms,
+            };
+            self.gaps_ms.push(gap_ms);
+            inlet.push(segment)?;
+        }
+        Ok(())
+    }
+
+    /// No segment comes any more.
+    pub fn end_text(&mut self) {
+        self.inlet = None;
+    }
+
+    /// Sends everything, taking more text from `feed` while there is one.
+    pub async fn run(mut self, feed: Option<Feed>, processed_text: String) {
+        let outcome = match self.deliver(feed, processed_text).await {
+            Ok(()) => "completed",
+            Err(Interrupted::ReaderGone) => "cancelled",
+            Err(Interrupted::Halted) => "halted",
+            Err(Interrupted::Failed(error)) => {
+                let status = status(&error, &self.accepted.id);
+                tracing::warn!(code = ?status.code(), "ended early: {error}");
+                tokio::select! {
+                    _ = self.messages.send(Err(status)) => {}
+                    () = halt(self.accepted.halted.clone()) => {}
+                }
+                "failed"
+            }
+        };
+        let audio_s = self.position as f64 / f64::from(self.voice_rate_hz);
+        let wall = self.accepted.arrived.elapsed();
+        self.accepted.metrics.request_finished(outcome, audio_s, wall);
+        tracing::info!(outcome, audio_s, wall_ms = wall.as_millis() as u64, "request ended");
+    }
+
+    async fn deliver(&mut self, mut feed: Option<Feed>, processed_text: String) -> Result<(), Interrupted> {
+        let started = self.started(processed_text);
+        self.send(Event::Started(started)).await?;
+        let mut unmapped_at_end = String::new();
+        loop {
+            tokio::select! {
+                _ = self.messages.closed() => return Err(Interrupted::ReaderGone),
+                () = halt(self.accepted.halted.clone()) => return Err(Interrupted::Halted),
+                text = next_text(&mut feed) => match text? {
+                    Fed::Segments(segments) => self.speak(segments)?,
+                    Fed::Rest(segments, unmapped) => {
+                        feed = None;
+                        unmapped_at_end = unmapped;
+                        self.speak(segments)?;
+                        self.end_text();
+                    }
+                },
+                chunk = self.stream.recv() => match chunk.transpose()? {
+                    Some(chunk) => self.take(chunk).await?,
+                    None => {
+                        self.summary.unmapped.push_str(&unmapped_at_end);
+                        return self.complete().await;
+                    }
+                },
+            }
+        }
+    }
+
+    fn started(&self, processed_text: String) -> pb::Started {
+        let Accepted { id, voice, wanted, .. } = &self.accepted;
+        let encoding = ENCODINGS.iter().find(|(encoding, _)| *encoding == wanted.format.encoding);
+        let format = pb::AudioFormat {
+            encoding: encoding.map_or(pb::AudioEncoding::Unspecified, |(_, named)| *named).into(),
+            sample_rate_hz: wanted.format.sample_rate_hz,
+            channels: 1,
+        };
+        pb::Started {
+            request_id: id.clone(),
+            format: Some(format),
+            processed_text,
+            voice: voice.name.clone(),
+            seed: wanted.stream.seed,
+        }
+    }
+
+    /// Encodes and sends `chunk`, with the silences around it.
+    async fn take(&mut self, chunk: AudioChunk) -> Result<(), Interrupted> {
+        let mut bytes = Vec::new();
+        if let Some(first_audio) = self.first_audio {
+            let sent = Duration::from_secs_f64(self.position as f64 / f64::from(self.voice_rate_hz));
+            let late = first_audio.elapsed().saturating_sub(sent);
+            if !late.is_zero() {
+                self.accepted.metrics.chunk_late(late);
+            }
+        }
+        if self.position == 0 {
+            self.silence(self.accepted.wanted.lead_silence_ms, &mut bytes)?;
+            self.sentence_began = self.position;
+        }
+        self.pay_gap(&mut bytes)?;
+        bytes.extend(self.encoder.push(&chunk.samples)?);
+        self.position += chunk.samples.len() as u64;
+        if let Some(sentence) = chunk.completes {
+            self.note(&sentence);
+            self.completed += 1;
+            self.gap_paid = false;
+            // Where the next segment is known, so is the silence before it.
+            self.pay_gap(&mut bytes)?;
+        }
+        if self.first_audio.is_none() && !chunk.samples.is_empty() {
+            self.first_audio = Some(Instant::now());
+            let waited = self.accepted.arrived.elapsed();
+            self.summary.first_audio_ms = waited.as_secs_f64() * 1e3;
+            self.accepted.metrics.first_audio(waited);
+            self.accepted.voice.spoke_after(waited);
+        }
+        self.send_audio(bytes).await
+    }
+
+    /// Encodes the silence before the present segment, once, as soon as it is known.
+    fn pay_gap(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+        if self.gap_paid {
+            return Ok(());
+        }
+        let Some(&gap_ms) = self.gaps_ms.get(self.completed) else { return Ok(()) };
+        self.gap_paid = true;
+        self.silence(gap_ms, bytes)?;
+        self.sentence_began = self.position;
+        Ok(())
+    }
+
+    fn silence(&mut self, silence_ms: u32, bytes: &mut Vec<u8>) -> Result<()> {
+        let samples = silence_ms as usize * self.voice_rate_hz as usize / 1000;
+        bytes.extend(self.encoder.push(&vec![0.0; samples])?);
+        self.position += samples as u64;
+        Ok(())
+    }
+
+    fn note(&mut self, sentence: &SpokenSentence) {
+        let (first, end) = (self.output_samples(self.sentence_began), self.output_samples(self.position));
+        let capped = sentence.ending.end == End::Cap;
+        self.summary.frames += sentence.ending.frames as u64;
+        self.summary.steps += sentence.ending.steps as u64;
+        self.summary.capped |= capped;
+        self.summary.unmapped.extend(&sentence.segment.unmapped);
+        self.summary.sentences.push(pb::SentenceSpan {
+            text: sentence.segment.text.clone(),
+            first_sample: first,
+            samples: end - first,
+            capped,
+        });
+    }
+
+    /// Where a sample of the voice's rate lies at the rate of the response.
+    fn output_samples(&self, position: u64) -> u64 {
+        let (from, to) =
+            (u64::from(self.voice_rate_hz), u64::from(self.accepted.wanted.format.sample_rate_hz));
+        (position * to + from / 2) / from
+    }
+
+    async fn complete(&mut self) -> Result<(), Interrupted> {
+        let mut bytes = Vec::new();
+        self.silence(self.accepted.wanted.tail_silence_ms, &mut bytes)?;
+        bytes.extend(self.encoder.finish()?);
+        self.send_audio(bytes).await?;
+        self.summary.samples = self.encoder.samples();
+        self.summary.clipped_samples = self.encoder.clipped();
+        let summary = std::mem::take(&mut self.summary);
+        self.send(Event::Completed(summary)).await
+    }
+
+    async fn send_audio(&mut self, bytes: Vec<u8>) -> Result<(), Interrupted> {
+        for part in bytes.chunks(MAX_AUDIO_BYTES) {
+            self.send(Event::Audio(part.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, event: Event) -> Result<(), Interrupted> {
+        tokio::select! {
+            sent = self.messages.send(Ok(pb::SynthesizeResponse { event: Some(event) })) => {
+                sent.map_err(|_| Interrupted::ReaderGone)
+            }
+            () = halt(self.accepted.halted.clone()) => Err(Interrupted::Halted),
+        }
+    }
+}
+
+/// The next segments of `feed`; never, where there is none.
+async fn next_text(feed: &mut Option<Feed>) -> Result<Fed> {
+    match feed {
+        Some(feed) => feed.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when the server waits no longer.
+async fn halt(mut halted: watch::Receiver<bool>) {
+    let _ = halted.wait_for(|halted| *halted).await;
+}
