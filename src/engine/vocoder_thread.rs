@@ -1,7 +1,7 @@
 //! Frames of many streams in, their chunks out.
 //!
-//! One thread owns postnet and vocoder. Whose audio would run out first comes first, and before all others who
-//! has heard nothing yet. Never waits for a reader: a stream whose reader has no room keeps its chunks, the step
+//! One thread owns postnet and vocoder. Whose audio is about to run out comes first, then who has heard nothing
+//! yet, then whose audio runs out next. Never waits for a reader: a stream whose reader has no room keeps its chunks, the step
 //! loop pauses it, and it ends when the reader takes nothing for too long.
 
 use std::collections::{HashMap, VecDeque};
@@ -20,6 +20,9 @@ use crate::text::Segment;
 const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
 /// How long the thread sleeps at most when there is nothing to do.
 const IDLE: Duration = Duration::from_secs(3600);
+/// A stream with less audio than this ahead of its playback is served before one that has not begun: a beginning
+/// may wait, a gap is heard. Long enough for some chunks of others, shorter than the first chunk of the default voice.
+const URGENT: Duration = Duration::from_millis(50);
 /// Frames beyond the next chunk with which a stream pauses until the vocoder has caught up.
 const FRAMES_AHEAD: usize = 256;
 
@@ -137,8 +140,14 @@ impl State {
 
     /// The stream with a chunk to make whose reader needs it first.
     fn most_urgent(&self) -> Option<StreamId> {
+        let soon = Instant::now() + URGENT;
+        let rank = |voice: &Voice| match voice.plays_until {
+            Some(until) if until < soon => 0,
+            None => 1,
+            Some(_) => 2,
+        };
         let ready = self.voices.iter().filter(|(_, voice)| voice.can_vocode());
-        ready.min_by_key(|&(&id, voice)| (voice.plays_until, id)).map(|(&id, _)| id)
+        ready.min_by_key(|&(&id, voice)| (rank(voice), voice.plays_until, id)).map(|(&id, _)| id)
     }
 
     /// Makes the next chunk of stream `id`.
