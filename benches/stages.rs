@@ -14,7 +14,9 @@ use mezzavoce::encoder::Encoder;
 use mezzavoce::engine::ChunkSizes;
 use mezzavoce::vocoder::Vocoder;
 use mezzavoce::voice::Voice;
-use support::{PRECISION, THREADS, default_sized_voice, plan, runtime, sentence_ids, speaker, stock_voice};
+use support::{
+    PRECISION, THREADS, default_sized_voice, endless_stock_voice, plan, runtime, sentence_ids, speaker,
+};
 
 const CACHE_LENGTHS: [usize; 3] = [64, 512, 2048];
 /// Steps that are measured before the walk to a cache length begins anew.
@@ -31,7 +33,7 @@ fn main() {
     encoder(&mut criterion, "default", &default);
     decoder_step(&mut criterion, "default", &default_sized_voice(positions));
     vocoder(&mut criterion, "default", &default, 4);
-    let stock = stock_voice(positions);
+    let stock = endless_stock_voice(positions);
     encoder(&mut criterion, "stock", &stock);
     decoder_step(&mut criterion, "stock", &stock);
     vocoder(&mut criterion, "stock", &stock, 2);

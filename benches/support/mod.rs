@@ -43,8 +43,21 @@ const SYMBOLS: (&str, &[u8]) = ("symbols.json", include_bytes!("../../models/def
 /// 15 symbols a second, the pace of ordinary speech, are 4.2 frames of 16 ms each.
 const STOCK_MANIFEST: &str = "[decoder]\nmax_frames_per_symbol = 4.2\n\n[text]\nfrontend = \"ipa\"\n";
 
-/// A random voice of the size of the stock SpeechT5 and its HiFi-GAN, which spells as the default voice does.
+/// Sentences that may run to the end of the position table.
+const ENDLESS_MANIFEST: &str = "[decoder]\nmax_frames_per_symbol = 20.0\n\n[text]\nfrontend = \"ipa\"\n";
+
+/// A random voice of the size of the stock SpeechT5 and its HiFi-GAN, which spells as the default voice does and
+/// ends its sentences at the pace of speech.
 pub fn stock_voice(max_speech_positions: usize) -> Voice {
+    stock_sized_voice(max_speech_positions, STOCK_MANIFEST)
+}
+
+/// As [`stock_voice`], with sentences that may run to the end of the position table.
+pub fn endless_stock_voice(max_speech_positions: usize) -> Voice {
+    stock_sized_voice(max_speech_positions, ENDLESS_MANIFEST)
+}
+
+fn stock_sized_voice(max_speech_positions: usize, manifest: &'static str) -> Voice {
     let config = AcousticConfig {
         max_text_positions: 600,
         max_speech_positions,
@@ -53,25 +66,23 @@ pub fn stock_voice(max_speech_positions: usize) -> Voice {
         eos_token_id: 2,
         ..AcousticConfig::default()
     };
-    random_voice(config, VocoderConfig::HifiGan(HifiGanConfig::default()))
+    random_voice(config, VocoderConfig::HifiGan(HifiGanConfig::default()), manifest)
 }
 
 /// A random voice of the size of the default voice, but for its position table.
 pub fn default_sized_voice(max_speech_positions: usize) -> Voice {
     let default = Voice::embedded().unwrap();
-    random_voice(AcousticConfig { max_speech_positions, ..default.config }, default.vocoder_config)
+    random_voice(
+        AcousticConfig { max_speech_positions, ..default.config },
+        default.vocoder_config,
+        ENDLESS_MANIFEST,
+    )
 }
 
-fn random_voice(config: AcousticConfig, vocoder: VocoderConfig) -> Voice {
+fn random_voice(config: AcousticConfig, vocoder: VocoderConfig, manifest: &'static str) -> Voice {
     let directory = tempfile::tempdir().unwrap();
-    let recipe = RandomVoice {
-        config,
-        vocoder,
-        seed: 1,
-        stop_bias: NEVER_STOPS,
-        spelling: SYMBOLS,
-        manifest: STOCK_MANIFEST,
-    };
+    let recipe =
+        RandomVoice { config, vocoder, seed: 1, stop_bias: NEVER_STOPS, spelling: SYMBOLS, manifest };
     recipe.write(directory.path()).unwrap();
     Voice::load(Path::new(directory.path()), None).unwrap()
 }
