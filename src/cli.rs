@@ -27,9 +27,10 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// What to log on stderr: error, warn, info, debug, or a filter such as mezzavoce=debug
-    #[arg(long, global = true, default_value = "warn", value_name = "FILTER", env = "MEZZAVOCE_LOG")]
-    pub log: String,
+    /// What to log on stderr: error, warn, info, debug, or a filter such as mezzavoce=debug [default: warn, and info
+    /// for serve]
+    #[arg(long, global = true, value_name = "FILTER", env = "MEZZAVOCE_LOG")]
+    pub log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -230,12 +231,16 @@ impl Serve {
     /// # Errors
     /// [`Error::InvalidRequest`] when others could reach it and --insecure is not given.
     pub fn options(&self) -> Result<ServeOptions> {
-        if !self.listen.ip().is_loopback() && !self.insecure {
-            let address = self.listen;
-            return Err(Error::InvalidRequest(format!(
-                "--listen {address} is reachable from other machines, without encryption or keys: add --insecure \
-                 if that is meant"
-            )));
+        let addresses = [("--listen", Some(self.listen)), ("--metrics-addr", self.metrics_addr)];
+        for (option, address) in
+            addresses.into_iter().filter_map(|(option, address)| Some((option, address?)))
+        {
+            if !address.ip().is_loopback() && !self.insecure {
+                return Err(Error::InvalidRequest(format!(
+                    "{option} {address} is reachable from other machines, without encryption or keys: add --insecure \
+                     if that is meant"
+                )));
+            }
         }
         let embedded = || vec![VoiceSource { name: Some("default".to_owned()), directory: None }];
         let engine = EngineOptions {
@@ -358,6 +363,8 @@ mod tests {
         let refusal = options(&["--listen", "0.0.0.0:1"]).unwrap_err().to_string();
         assert!(refusal.contains("0.0.0.0:1") && refusal.contains("--insecure"), "{refusal}");
         assert!(options(&["--listen", "0.0.0.0:1", "--insecure"]).is_ok());
+        assert!(options(&["--metrics-addr", "0.0.0.0:1"]).is_err());
+        assert!(options(&["--metrics-addr", "127.0.0.1:1"]).is_ok());
         assert!(options(&["--listen", "[::1]:1"]).is_ok());
     }
 

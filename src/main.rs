@@ -12,12 +12,16 @@ use mezzavoce::serve::serve;
 use mezzavoce::telemetry::{LogFormat, start_log};
 
 fn main() -> ExitCode {
+    // ONNX Runtime 1.32 keeps a device id and a queue of events in the user's cache unless it is told not to before
+    // it is loaded; its own switch comes too late.
+    // SAFETY: no other thread has been started yet.
+    unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
     let cli = Cli::parse();
-    let format = match &cli.command {
-        Command::Serve(args) => args.log_format,
-        _ => LogFormat::Human,
+    let (format, level) = match &cli.command {
+        Command::Serve(args) => (args.log_format, "info"),
+        _ => (LogFormat::Human, "warn"),
     };
-    let outcome = start_log(&cli.log, format).and_then(|()| match &cli.command {
+    let outcome = start_log(cli.log.as_deref().unwrap_or(level), format).and_then(|()| match &cli.command {
         Command::Say(args) => say(args),
         Command::Serve(args) => serve(args),
         Command::Inspect(args) => args.load().and_then(|voice| print(&inspect(&voice))),

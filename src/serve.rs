@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
@@ -18,6 +18,7 @@ use crate::cli::Serve;
 use crate::error::{Error, Result};
 use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
 use crate::runtime::{Runtime, library};
+use crate::say::leave_at_once;
 use crate::telemetry::{Metrics, serve_metrics};
 use crate::transport::grpc::SpeechService;
 use crate::transport::pb;
@@ -84,7 +85,7 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>> {
                 _ = interrupt.recv() => {}
             }
             tracing::warn!("told to end twice: not waiting any longer");
-            std::process::exit(130);
+            leave_at_once();
         });
     })
 }
@@ -145,12 +146,13 @@ pub async fn run(
     let old_reflection = describe().build_v1alpha().map_err(|error| fault("reflection", &error))?;
     let (close, closed) = oneshot::channel::<()>();
     let router = Server::builder()
-        .tcp_nodelay(true)
         .add_service(health_service)
         .add_service(reflection)
         .add_service(old_reflection)
         .add_service(service.into_server());
-    let serving = router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+    // Without, a small chunk waits for the client's delayed acknowledgement: 30 ms of first audio.
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let serving = router.serve_with_incoming_shutdown(incoming, async {
         let _ = closed.await;
     });
     let mut serving = tokio::spawn(serving);

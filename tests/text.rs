@@ -190,6 +190,8 @@ fn what_is_lacking_is_named_once_as_it_was_written() {
         ("hello ﷺﷺ", "ﷺ"),
         ("hello ⇄", "⇄"),
         ("hello 漢字漢字", "漢字"),
+        ("hello [[漢]]", "漢"),
+        ("hello [[⇄]]", "⇄"),
     ] {
         let found = segments(text);
         assert_eq!(found[0].unmapped.iter().collect::<String>(), lacking, "{text:?}");

@@ -22,7 +22,7 @@ use crate::text::{MAX_TEXT_BYTES, Segment};
 const CHUNKS_AHEAD: usize = 8;
 /// Symbols of one stream that may wait for the encoder: what the longest text becomes, with room to spell out
 /// its numbers.
-const SYMBOLS_AHEAD: usize = 2 * MAX_TEXT_BYTES;
+const SYMBOLS_AHEAD: usize = 8 * MAX_TEXT_BYTES;
 
 /// What reader, step loop and vocoder thread tell each other about one stream.
 #[derive(Debug)]

@@ -36,6 +36,9 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
         if ipa.chars().any(char::is_alphabetic) {
             plain.extend([' ', PHONEMES]);
             cleaned.phonemes.push(ipa.trim().to_string());
+        } else {
+            // No phonemes: read, or reported, like any other text.
+            plain_characters(ipa, &mut plain);
         }
         rest = rest.get(rest.len() - after..).unwrap_or_default();
     }

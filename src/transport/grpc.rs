@@ -96,14 +96,15 @@ impl SpeechService {
         let (voice, seed) = (&accepted.voice.name, accepted.wanted.stream.seed);
         let span = tracing::info_span!("synthesize", id, voice, bytes = text.len(), seed);
 
+        // A place first: what is refused must not cost the work of reading it.
         let voice = Arc::clone(&accepted.voice);
+        let (mut delivery, responses) =
+            Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(refuse)?;
         let stage = span.clone();
         let segment = move || stage.in_scope(|| voice.synthesizer.segments(&script));
         let segments = blocking(segment).await.map_err(refuse)?;
         let lines: Vec<&str> = segments.iter().map(|segment| segment.text.as_str()).collect();
         let processed_text = lines.join("\n");
-        let (mut delivery, responses) =
-            Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(refuse)?;
         delivery.speak(spaced(segments)).map_err(refuse)?;
         delivery.end_text();
         tokio::spawn(delivery.run(None, processed_text).instrument(span));
