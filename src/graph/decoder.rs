@@ -217,10 +217,7 @@ fn query_key_value(b: &mut Builder, x: &Value, prefix: &str, hidden: usize) -> R
         weight.extend(b.values(&names::weight(&projection))?);
         bias.extend(b.values(&names::bias(&projection))?);
     }
-    let weight = b.weight(&transposed(&weight, [3 * hidden, hidden]), &[hidden, 3 * hidden])?;
-    let bias = b.weight(&bias, &[3 * hidden])?;
-    let product = b.op("MatMul", &[x, &weight], &[]);
-    Ok(b.op("Add", &[&product, &bias], &[]))
+    b.affine(x, &transposed(&weight, [3 * hidden, hidden]), &bias)
 }
 
 /// Attends over the encoder's keys and values of each stream's sentence; the projection lacks its bias.

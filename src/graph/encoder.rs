@@ -159,11 +159,8 @@ fn scaled_query(b: &mut Builder, x: &Value, prefix: &str, hidden: usize, head_di
     let query = format!("{prefix}.q_proj");
     let scaled = |values: Vec<f32>| values.into_iter().map(|v| v * scale).collect::<Vec<_>>();
     let weight = scaled(b.values(&names::weight(&query))?);
-    let weight = b.weight(&transposed(&weight, [hidden, hidden]), &[hidden, hidden])?;
     let bias = scaled(b.values(&names::bias(&query))?);
-    let bias = b.weight(&bias, &[hidden])?;
-    let product = b.op("MatMul", &[x, &weight], &[]);
-    Ok(b.op("Add", &[&product, &bias], &[]))
+    b.affine(x, &transposed(&weight, [hidden, hidden]), &bias)
 }
 
 /// [1, tokens, hidden] -> [1, heads, tokens, head_dim]

@@ -12,9 +12,16 @@ const BATCH_NORM_EPS: f32 = 1e-5;
 impl Builder<'_> {
     /// `x · Wᵀ + b` for the `nn.Linear` called `prefix`; `x` and the result are in the activation dtype.
     pub(super) fn linear(&mut self, x: &Value, prefix: &str, shape: [usize; 2]) -> Result<Value> {
-        let product = self.linear_without_bias(x, prefix, shape)?;
+        let weight = transposed(&self.values(&names::weight(prefix))?, shape);
         let bias = self.values(&names::bias(prefix))?;
-        let bias = self.weight(&bias, &[shape[0]])?;
+        self.affine(x, &weight, &bias)
+    }
+
+    /// `x · weight + bias`, the weight being row-major [inputs, outputs] and `bias` [outputs].
+    pub(super) fn affine(&mut self, x: &Value, weight: &[f32], bias: &[f32]) -> Result<Value> {
+        let weight = self.weight(weight, &[weight.len() / bias.len(), bias.len()])?;
+        let bias = self.weight(bias, &[bias.len()])?;
+        let product = self.op("MatMul", &[x, &weight], &[]);
         Ok(self.op("Add", &[&product, &bias], &[]))
     }
 
@@ -130,10 +137,7 @@ impl Builder<'_> {
                 }
             }
         }
-        let weight = self.weight(&weight, &[width * inputs, outputs])?;
-        let bias = self.weight(&kernel.bias, &[outputs])?;
-        let product = self.op("MatMul", &[&rows, &weight], &[]);
-        Ok(self.op("Add", &[&product, &bias], &[]))
+        self.affine(&rows, &weight, &kernel.bias)
     }
 
     pub(super) fn transpose(&mut self, x: &Value, axes: &[i64]) -> Value {

@@ -78,8 +78,5 @@ fn scaled_linear(b: &mut Builder, y: &Value, prefix: &str, dim: usize, inner: us
         row.iter_mut().for_each(|w| *w *= gain);
         *bias *= gain;
     }
-    let weight = b.weight(&super::layers::transposed(&weight, [dim, inner]), &[inner, dim])?;
-    let bias = b.weight(&bias, &[dim])?;
-    let product = b.op("MatMul", &[y, &weight], &[]);
-    Ok(b.op("Add", &[&product, &bias], &[]))
+    b.affine(y, &super::layers::transposed(&weight, [dim, inner]), &bias)
 }
