@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use mezzavoce::engine::{EngineOptions, StreamRequest};
 use mezzavoce::error::{Error, Result};
 use mezzavoce::synthesizer::{Script, Synthesizer};
+use mezzavoce::text::Reading;
 use mezzavoce::voice::Voice;
 use support::{PRECISION, THREADS, plan, runtime, speaker};
 
@@ -103,7 +104,7 @@ impl Client {
     /// Speaks `text` and hears it to the end: all that another transport would do in another way.
     fn hear(&self, text: &str) -> Result<Heard> {
         let began = Instant::now();
-        let segments = self.synthesizer.segments(&Script::Text(text.to_owned()))?;
+        let segments = self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default())?;
         let stream = self.synthesizer.speak(segments, StreamRequest::new(self.speaker.clone()))?;
         let rate = f64::from(self.synthesizer.sample_rate_hz());
         let mut chunks = Vec::new();

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use mezzavoce::engine::{AudioStream, EngineOptions, StreamRequest};
 use mezzavoce::synthesizer::{Script, Synthesizer};
+use mezzavoce::text::Reading;
 use mezzavoce::voice::Voice;
 use support::{PRECISION, TEXTS, THREADS, plan, runtime, speaker, stock_voice};
 
@@ -29,7 +30,7 @@ fn speech(criterion: &mut Criterion, name: &str, voice: &Voice, samples: usize, 
         Synthesizer::load(runtime(), voice, &plan(voice, PRECISION), &EngineOptions::solo(THREADS)).unwrap();
     let speaker = speaker(voice);
     let speak = |text: &str| {
-        let segments = synthesizer.segments(&Script::Text(text.to_owned())).unwrap();
+        let segments = synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default()).unwrap();
         synthesizer.speak(segments, StreamRequest::new(speaker.clone())).unwrap()
     };
 

@@ -14,6 +14,7 @@ use crate::precision::{Device, Plan, Precision, Purpose, resolve};
 use crate::runtime::{Accelerator, Runtime};
 use crate::synthesizer::{Script, Synthesizer};
 use crate::telemetry::Metrics;
+use crate::text::Reading;
 use crate::voice::{Speakers, SymbolTable, Voice};
 
 /// Streams that warm the decoder up together.
@@ -106,7 +107,8 @@ impl ServedVoice {
             Some(name) => self.speakers.named(Some(name))?,
             None => vec![1.0; self.speakers.dimensions],
         };
-        let segments = self.synthesizer.segments(&Script::Text("a ready voice".to_owned()))?;
+        let segments =
+            self.synthesizer.segments(&Script::Text("a ready voice".to_owned()), &Reading::default())?;
         let request = StreamRequest::new(speaker);
         self.synthesizer.speak(segments, request)
     }

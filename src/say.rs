@@ -18,7 +18,7 @@ use crate::pcm::{RawWriter, WavFile};
 use crate::repertoire::plan;
 use crate::runtime::{Runtime, library};
 use crate::synthesizer::{Script, Synthesizer};
-use crate::text::MAX_TEXT_BYTES;
+use crate::text::{MAX_TEXT_BYTES, Reading};
 use crate::transport::client::{RemoteRequest, RemoteSpeech};
 
 /// The exit status of a program that was asked to end.
@@ -51,7 +51,7 @@ pub fn say(args: &Say) -> Result<()> {
     drop(voice);
 
     let began = Instant::now();
-    let segments = synthesizer.segments(&script)?;
+    let segments = synthesizer.segments(&script, &Reading::default())?;
     let sentences = segments.len();
     let request = StreamRequest { seed: args.seed, speaking_rate: args.rate, ..StreamRequest::new(speaker) };
     let source = Source::Engine(synthesizer.speak(segments, request)?);

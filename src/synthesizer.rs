@@ -8,7 +8,7 @@ use crate::engine::{AudioStream, Engine, EngineOptions, StreamRequest, TextInlet
 use crate::error::{Error, Result};
 use crate::precision::Plan;
 use crate::runtime::Runtime;
-use crate::text::{Frontend, Pause, Segment};
+use crate::text::{Frontend, Pause, Reading, Segment};
 use crate::voice::Voice;
 
 /// What to speak.
@@ -59,13 +59,13 @@ impl Synthesizer {
         &self.frontend
     }
 
-    /// The segments of `script`, the last one without a pause.
+    /// The segments of `script`, read as `reading` says, the last one without a pause.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] when there is nothing to speak.
-    pub fn segments(&self, script: &Script) -> Result<Vec<Segment>> {
+    pub fn segments(&self, script: &Script, reading: &Reading) -> Result<Vec<Segment>> {
         let mut segments = match script {
-            Script::Text(text) => self.frontend.segments(text)?,
+            Script::Text(text) => self.frontend.segments(text, reading)?,
             Script::Phonemes(phonemes) => self.frontend.phonemes(phonemes)?,
         };
         let nothing = || Error::InvalidRequest("there is nothing to speak".to_owned());

@@ -8,6 +8,7 @@ use mezzavoce::engine::{EngineOptions, StreamRequest};
 use mezzavoce::error::Error;
 use mezzavoce::precision::Precision;
 use mezzavoce::synthesizer::{Script, Synthesizer};
+use mezzavoce::text::Reading;
 use mezzavoce::voice::Voice;
 use safetensors::SafeTensors;
 use support::{plan, root, runtime};
@@ -43,7 +44,7 @@ fn check(file: &str, tensor: &str, output: &str) {
     let voice = damaged(file, tensor, 3e38);
     let plan = plan(&voice, Precision::F32);
     let synthesizer = Synthesizer::load(runtime(), &voice, &plan, &EngineOptions::solo(1)).unwrap();
-    let segments = synthesizer.segments(&Script::Text("A word.".to_owned())).unwrap();
+    let segments = synthesizer.segments(&Script::Text("A word.".to_owned()), &Reading::default()).unwrap();
     let request = StreamRequest::new(voice.named_speaker(None).unwrap());
     match synthesizer.speak(segments, request).unwrap().find_map(Result::err) {
         Some(Error::InvalidVoice { path, reason }) => {

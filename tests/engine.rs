@@ -10,7 +10,7 @@ use mezzavoce::engine::{AudioStream, ChunkSizes, EngineOptions, Stats, StreamReq
 use mezzavoce::error::Error;
 use mezzavoce::precision::Precision;
 use mezzavoce::synthesizer::{Script, Synthesizer};
-use mezzavoce::text::Segment;
+use mezzavoce::text::{Reading, Segment};
 use mezzavoce::voice::Voice;
 use support::{plan, root, runtime};
 
@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     fn segments(&self, text: &str) -> Vec<Segment> {
-        self.synthesizer.segments(&Script::Text(text.to_owned())).unwrap()
+        self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default()).unwrap()
     }
 
     fn try_speak(&self, text: &str, request: StreamRequest) -> Result<AudioStream, Error> {
@@ -425,7 +425,9 @@ fn a_sentence_tells_its_length_at_any_speaking_rate() {
     let fixture = default_voice(1, 0);
     let synthesizer = &fixture.synthesizer;
     for speaking_rate in [1.0, 1.6] {
-        let segments = synthesizer.segments(&Script::Text("Rain again. And more.".to_owned())).unwrap();
+        let segments = synthesizer
+            .segments(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
+            .unwrap();
         let stream =
             synthesizer.speak(segments, StreamRequest { speaking_rate, ..fixture.request(7) }).unwrap();
         let (mut sentences, mut since_the_last) = (0, 0);

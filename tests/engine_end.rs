@@ -8,6 +8,7 @@ use std::time::Duration;
 use mezzavoce::engine::{EngineOptions, StreamRequest};
 use mezzavoce::precision::Precision;
 use mezzavoce::synthesizer::{Script, Synthesizer};
+use mezzavoce::text::Reading;
 use mezzavoce::voice::Voice;
 use support::{plan, runtime};
 
@@ -35,7 +36,8 @@ fn live_and_die(voice: &Voice) -> usize {
     let request = || StreamRequest::new(vec![1.0; voice.config.speaker_embedding_dim]);
     let text =
         Script::Text("She counted the steps. Then she stopped. Nobody came, and nobody spoke.".to_owned());
-    let speak = || synthesizer.speak(synthesizer.segments(&text).unwrap(), request()).unwrap();
+    let speak =
+        || synthesizer.speak(synthesizer.segments(&text, &Reading::default()).unwrap(), request()).unwrap();
     let (mut reads, stalls) = (speak(), speak());
     reads.next().unwrap().unwrap();
     let taken = rss_kib().saturating_sub(before);

@@ -2,7 +2,7 @@
 
 mod voices;
 
-use mezzavoce::text::{Frontend, IncrementalText, Pause, Segment};
+use mezzavoce::text::{Frontend, IncrementalText, Pause, Reading, Segment};
 
 const PROSE: [&str; 12] = [
     "The kettle was on. She had two cups, one saucer and no milk! Where was it? Nobody knew...  Then the door went.",
@@ -31,7 +31,7 @@ impl Random {
 
 /// The segments of `pieces` and the pauses between them.
 fn incremental(frontend: &Frontend, pieces: &[&str], whole: bool) -> (Vec<Segment>, Vec<Pause>, String) {
-    let mut text = IncrementalText::new(whole);
+    let mut text = IncrementalText::new(Reading::default(), whole);
     let mut given: Vec<(Pause, Segment)> =
         pieces.iter().flat_map(|piece| text.push(frontend, piece)).collect();
     let (rest, unmapped) = text.finish(frontend).unwrap();
@@ -41,7 +41,7 @@ fn incremental(frontend: &Frontend, pieces: &[&str], whole: bool) -> (Vec<Segmen
 }
 
 fn check(frontend: &Frontend, text: &str, pieces: &[&str]) {
-    let mut expected = frontend.segments(text).unwrap();
+    let mut expected = frontend.segments(text, &Reading::default()).unwrap();
     let pauses: Vec<Pause> =
         expected.iter_mut().map(|segment| std::mem::replace(&mut segment.pause, Pause::None)).collect();
     let (mut found, between, unmapped) = incremental(frontend, pieces, true);
@@ -81,7 +81,7 @@ fn pieces_give_the_segments_of_the_whole() {
 #[test]
 fn a_sentence_is_given_as_soon_as_it_is_certain() {
     let frontend = voices::ipa(200);
-    let mut text = IncrementalText::new(true);
+    let mut text = IncrementalText::new(Reading::default(), true);
     let mut push = |piece: &str| -> Vec<String> {
         text.push(&frontend, piece).into_iter().map(|(_, segment)| segment.text).collect()
     };
@@ -110,7 +110,7 @@ fn the_first_speech_is_the_first_clause_and_the_others_are_sentences() {
 fn nothing_to_speak_is_refused_at_the_end() {
     let frontend = voices::ipa(200);
     for piece in ["", " \n ", "...!?", "\u{1f600}"] {
-        let mut text = IncrementalText::new(false);
+        let mut text = IncrementalText::new(Reading::default(), false);
         assert!(text.push(&frontend, piece).is_empty());
         assert!(text.finish(&frontend).is_err(), "{piece:?}");
     }
@@ -122,7 +122,7 @@ fn a_flood_takes_linear_time() {
     for flood in ["A. ", "Mr. ", "](", "[", "[[a]] ", "a, ", "x", "? ", "\n", "5 p.m. "] {
         let text = flood.repeat(100_000 / flood.len());
         let began = std::time::Instant::now();
-        let mut incremental = IncrementalText::new(true);
+        let mut incremental = IncrementalText::new(Reading::default(), true);
         for piece in text.as_bytes().chunks(7) {
             incremental.push(&frontend, std::str::from_utf8(piece).unwrap());
         }

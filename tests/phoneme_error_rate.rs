@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use mezzavoce::text::{Frontend, Source};
+use mezzavoce::text::{Frontend, Reading, Source};
 
 mod voices;
 
@@ -88,7 +88,7 @@ fn rows(path: &Path) -> Vec<(String, String)> {
 }
 
 fn spoken(text: &str) -> String {
-    let segments = frontend().segments(text).unwrap_or_default();
+    let segments = frontend().segments(text, &Reading::default()).unwrap_or_default();
     segments.iter().map(|segment| segment.spoken.as_str()).collect::<Vec<_>>().join(" ")
 }
 

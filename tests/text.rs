@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mezzavoce::error::Error;
 use mezzavoce::text::spm::CharModel;
-use mezzavoce::text::{Frontend, MAX_TEXT_BYTES, MAX_UNMAPPED, Pause, Segment};
+use mezzavoce::text::{Frontend, MAX_TEXT_BYTES, MAX_UNMAPPED, Pause, Reading, Segment};
 
 mod voices;
 
@@ -17,7 +17,7 @@ fn texts(segments: &[Segment]) -> Vec<&str> {
 }
 
 fn segments(text: &str) -> Vec<Segment> {
-    IPA.segments(text).unwrap()
+    IPA.segments(text, &Reading::default()).unwrap()
 }
 
 /// `text` becomes exactly these pieces, and no character is lacking.
@@ -162,7 +162,7 @@ fn text_without_speech_is_refused() {
         "\u{301}",
     ] {
         for frontend in [&*IPA, &*CHARACTERS] {
-            match frontend.segments(text) {
+            match frontend.segments(text, &Reading::default()) {
                 Err(Error::InvalidRequest(message)) => assert!(message.contains("nothing"), "{message}"),
                 other => panic!("{text:?}: {other:?}"),
             }
@@ -175,7 +175,7 @@ fn what_a_voice_lacks_is_reported_beside_what_it_says() {
     let found = segments("Hello 你 there. 好. Bye.");
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].unmapped.as_slice(), found[1].unmapped.as_slice()), (&['你'][..], &['好'][..]));
-    let found = CHARACTERS.segments("Ångström: Łódź — naïve Café \u{2603} ж").unwrap();
+    let found = CHARACTERS.segments("Ångström: Łódź — naïve Café \u{2603} ж", &Reading::default()).unwrap();
     assert_eq!(found[0].spoken, "angstrom; lodz, naive cafe.");
     assert_eq!(found[0].unmapped, ['ж']);
 }
@@ -198,7 +198,9 @@ fn what_is_lacking_is_named_once_as_it_was_written() {
     }
     let every_ideograph: String = ('\u{4e00}'..'\u{9fff}').collect();
     for frontend in [&*IPA, &*CHARACTERS] {
-        let found = frontend.segments(&format!("hello {}{every_ideograph}", "漢".repeat(300_000))).unwrap();
+        let found = frontend
+            .segments(&format!("hello {}{every_ideograph}", "漢".repeat(300_000)), &Reading::default())
+            .unwrap();
         assert_eq!((found.len(), found[0].unmapped.len()), (1, MAX_UNMAPPED));
         assert_eq!((found[0].unmapped[0], found[0].unmapped[1]), ('漢', '\u{4e00}'));
         assert!(found[0].text == "hello", "{} bytes of text", found[0].text.len());
@@ -209,11 +211,11 @@ fn what_is_lacking_is_named_once_as_it_was_written() {
 fn every_clause_of_a_long_sentence_is_spoken() {
     for frontend in [&*IPA, &*CHARACTERS] {
         let clauses = "it rained, ".repeat(40);
-        let found = frontend.segments(&clauses).unwrap();
+        let found = frontend.segments(&clauses, &Reading::default()).unwrap();
         let joined = texts(&found).join(" ");
         assert_eq!(joined.matches("rained").count(), 40);
         assert!(found.len() > 1 && found.iter().rev().skip(1).all(|s| s.pause == Pause::Clause));
-        let found = frontend.segments(&"word ".repeat(200)).unwrap();
+        let found = frontend.segments(&"word ".repeat(200), &Reading::default()).unwrap();
         assert_eq!(texts(&found).join(" ").matches("word").count(), 200);
         assert!(found.iter().rev().skip(1).all(|s| s.pause == Pause::None));
     }
@@ -225,11 +227,11 @@ fn what_has_no_space_is_split_hard() {
     let word = "a".repeat(900);
     for frontend in [&*IPA, &*CHARACTERS] {
         for text in [&url, &word, &"é".repeat(900), &"x".repeat(900)] {
-            let found = frontend.segments(text).unwrap();
+            let found = frontend.segments(text, &Reading::default()).unwrap();
             assert!(found.len() > 1, "{text}");
         }
     }
-    let found = CHARACTERS.segments(&word).unwrap();
+    let found = CHARACTERS.segments(&word, &Reading::default()).unwrap();
     assert_eq!(found.iter().map(|s| s.spoken.matches('a').count()).sum::<usize>(), 900);
 }
 
@@ -270,7 +272,11 @@ fn a_front_end_is_shared_between_threads() {
 
 #[test]
 fn text_over_the_limit_is_refused_with_both_sizes() {
-    let Err(Error::InvalidRequest(message)) = IPA.segments(&"a".repeat(MAX_TEXT_BYTES + 1)) else { panic!() };
+    let Err(Error::InvalidRequest(message)) =
+        IPA.segments(&"a".repeat(MAX_TEXT_BYTES + 1), &Reading::default())
+    else {
+        panic!()
+    };
     assert!(message.contains("1048577") && message.contains("1048576"), "{message}");
 }
 
@@ -312,7 +318,7 @@ fn floods_take_linear_time() {
                 (0..2)
                     .map(|_| {
                         let started = Instant::now();
-                        let _ = frontend.segments(&text);
+                        let _ = frontend.segments(&text, &Reading::default());
                         started.elapsed()
                     })
                     .min()
@@ -363,7 +369,7 @@ fn any_unicode_gives_an_answer_or_a_clear_error() {
             })
             .collect();
         for (frontend, budget) in [(&*IPA, 400), (&*CHARACTERS, 120), (&small[0], 24), (&small[1], 24)] {
-            match frontend.segments(&text) {
+            match frontend.segments(&text, &Reading::default()) {
                 Err(Error::InvalidRequest(_)) => {}
                 Err(other) => panic!("round {round}, {text:?}: {other}"),
                 Ok(found) => {
@@ -395,7 +401,7 @@ fn no_letter_or_digit_is_lost_among_marks() {
             continue;
         }
         for frontend in [&*IPA, &*CHARACTERS] {
-            let found = frontend.segments(&text).unwrap();
+            let found = frontend.segments(&text, &Reading::default()).unwrap();
             let said = texts(&found).join(" ").to_lowercase();
             for letter in ['q', 'x', 'é'] {
                 assert_eq!(

@@ -17,6 +17,7 @@ use mezzavoce::decoder::End;
 use mezzavoce::engine::{AudioChunk, ChunkSizes, EngineOptions, StreamRequest};
 use mezzavoce::precision::Precision;
 use mezzavoce::synthesizer::{Script, Synthesizer};
+use mezzavoce::text::Reading;
 use mezzavoce::voice::Voice;
 use mezzavoce::voice::config::{AcousticConfig, VocoderConfig, VocosConfig};
 use support::random_voice::{NEVER_STOPS, RandomVoice};
@@ -133,7 +134,7 @@ fn speak(
 ) -> Vec<AudioChunk> {
     let script = Script::Text(text.to_owned());
     let request = StreamRequest { chunk_sizes, ..StreamRequest::new(speaker) };
-    let segments = synthesizer.segments(&script).unwrap();
+    let segments = synthesizer.segments(&script, &Reading::default()).unwrap();
     synthesizer.speak(segments, request).unwrap().collect::<Result<_, _>>().unwrap()
 }
 

@@ -8,7 +8,7 @@ mod tests;
 use std::path::Path;
 
 use mezzavoce::precision::Precision;
-use mezzavoce::text::Frontend;
+use mezzavoce::text::{Frontend, Reading};
 use mezzavoce::voice::Voice;
 use mezzavoce::voice::config::{AcousticConfig, HifiGanConfig, VocoderConfig};
 
@@ -89,7 +89,7 @@ fn random_voice(config: AcousticConfig, vocoder: VocoderConfig, manifest: &'stat
 
 /// The symbols of [`SENTENCE`].
 pub fn sentence_ids(voice: &Voice) -> Vec<i64> {
-    Frontend::load(voice).unwrap().segments(SENTENCE).unwrap().remove(0).ids
+    Frontend::load(voice).unwrap().segments(SENTENCE, &Reading::default()).unwrap().remove(0).ids
 }
 
 /// The voice's own speaker, or one of ones.

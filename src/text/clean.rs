@@ -6,6 +6,7 @@
 //! Never removes a letter, a digit or a sign that has a name.
 
 use super::forms::{decimal_digit, push_composed, push_plain_form};
+use super::{Markup, Reading};
 
 /// Stands for one `[[...]]` of the text, in order.
 pub const PHONEMES: char = '\u{e000}';
@@ -21,7 +22,7 @@ pub struct Cleaned {
 }
 
 /// Cleans `text`; line breaks stay as `\n`.
-pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
+pub fn clean(text: &str, reading: &Reading, inline_phonemes: bool) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
@@ -31,18 +32,18 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
         Some((before.len(), ipa.len(), after.len()))
     };
     while let Some((before, ipa, after)) = next_phonemes(rest) {
-        plain_characters(rest.get(..before).unwrap_or_default(), &mut plain);
+        plain_characters(rest.get(..before).unwrap_or_default(), reading, &mut plain);
         let ipa = rest.get(before + 2..before + 2 + ipa).unwrap_or_default();
         if ipa.chars().any(char::is_alphabetic) {
             plain.extend([' ', PHONEMES]);
             cleaned.phonemes.push(ipa.trim().to_string());
         } else {
             // No phonemes: read, or reported, like any other text.
-            plain_characters(ipa, &mut plain);
+            plain_characters(ipa, reading, &mut plain);
         }
         rest = rest.get(rest.len() - after..).unwrap_or_default();
     }
-    plain_characters(rest, &mut plain);
+    plain_characters(rest, reading, &mut plain);
     for (number, line) in plain.split('\n').enumerate() {
         if number > 0 {
             cleaned.text.push('\n');
@@ -52,7 +53,7 @@ pub fn clean(text: &str, inline_phonemes: bool) -> Cleaned {
     cleaned
 }
 
-fn plain_characters(text: &str, out: &mut String) {
+fn plain_characters(text: &str, reading: &Reading, out: &mut String) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         let in_number = out.ends_with(|c: char| c.is_ascii_digit());
@@ -82,6 +83,7 @@ fn plain_characters(text: &str, out: &mut String) {
             c if is_invisible(c) => {}
             c if decimal_digit(c).is_some() => out.extend(decimal_digit(c)),
             c if push_plain_form(c, &mut chars, out) => {}
+            c if is_emoji(c) && reading.markup == Markup::Keep => out.push(c),
             c if c.is_whitespace() || c.is_control() || is_emoji(c) => out.push(' '),
             c => push_composed(c, &mut chars, |mark| is_invisible(mark) || is_emoji(mark), out),
         }

@@ -6,7 +6,7 @@
 
 use super::clean::clean;
 use super::segment::{Pause, end_of_sentence, sentences};
-use super::{Collector, Frontend, Segment};
+use super::{Collector, Frontend, Reading, Segment};
 use crate::error::Result;
 
 /// A link's target holds no cut for so many bytes.
@@ -48,6 +48,7 @@ enum Inside {
 /// A text that comes in pieces.
 #[derive(Debug)]
 pub struct IncrementalText {
+    reading: Reading,
     whole_sentences: bool,
     /// Text that has been cut off already, up to `start`, and text that has not.
     pending: String,
@@ -73,8 +74,9 @@ pub struct IncrementalText {
 
 impl IncrementalText {
     /// The first speech is the first clause, or with `whole_sentences` the first sentence.
-    pub fn new(whole_sentences: bool) -> Self {
+    pub fn new(reading: Reading, whole_sentences: bool) -> Self {
         Self {
+            reading,
             whole_sentences,
             pending: String::new(),
             start: 0,
@@ -212,7 +214,7 @@ impl IncrementalText {
     /// The words of `pending` between two bytes, cleaned.
     fn cleaned(&self, frontend: &Frontend, from: usize, to: usize) -> Vec<String> {
         let raw = self.pending.get(from..to).unwrap_or_default();
-        let cleaned = clean(raw, frontend.speller.is_ipa());
+        let cleaned = clean(raw, &self.reading, frontend.speller.is_ipa());
         cleaned.text.split_whitespace().map(str::to_owned).collect()
     }
 
@@ -225,7 +227,7 @@ impl IncrementalText {
         let before = self.cut.replace(cut);
         let stand_in = before.map_or("", Cut::stand_in);
         let text = self.pending.get(self.start..at).unwrap_or_default();
-        let cleaned = clean(&format!("{stand_in}{text}"), frontend.speller.is_ipa());
+        let cleaned = clean(&format!("{stand_in}{text}"), &self.reading, frontend.speller.is_ipa());
         (self.start, self.blank, self.held) = (at, true, None);
 
         let mut phonemes = cleaned.phonemes.into_iter();

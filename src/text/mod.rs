@@ -18,6 +18,7 @@ mod incremental;
 mod letters;
 mod normalize;
 mod numbers;
+mod reading;
 mod segment;
 mod signs;
 mod speller;
@@ -26,6 +27,7 @@ mod symbols;
 
 pub use g2p::Source;
 pub use incremental::IncrementalText;
+pub use reading::{DateOrder, Markup, Reading};
 pub use segment::Pause;
 
 use crate::error::{Error, Result};
@@ -95,13 +97,13 @@ impl Frontend {
         Ok(Self { speller: Speller::load(symbols, config, name)?, budget })
     }
 
-    /// The segments of `text`, in order.
+    /// The segments of `text`, in order, read as `reading` says.
     ///
     /// # Errors
     /// `InvalidRequest` when the text is over [`MAX_TEXT_BYTES`] or holds nothing that the voice can say.
-    pub fn segments(&self, text: &str) -> Result<Vec<Segment>> {
+    pub fn segments(&self, text: &str, reading: &Reading) -> Result<Vec<Segment>> {
         check_length(text)?;
-        let cleaned = clean::clean(text, self.speller.is_ipa());
+        let cleaned = clean::clean(text, reading, self.speller.is_ipa());
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {

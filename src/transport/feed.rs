@@ -13,7 +13,7 @@ use super::pb::{self, synthesize_incremental_request::Content};
 use super::request::check_text_bytes;
 use crate::error::{Error, Result};
 use crate::repertoire::ServedVoice;
-use crate::text::IncrementalText;
+use crate::text::{IncrementalText, Reading};
 
 /// Pieces' worth of segments that may wait for the delivery.
 const SEGMENTS_AHEAD: usize = 4;
@@ -47,7 +47,7 @@ impl Feed {
         max_text_bytes: usize,
     ) -> Self {
         let (sender, receiver) = channel(SEGMENTS_AHEAD);
-        let text = IncrementalText::new(whole_sentences);
+        let text = IncrementalText::new(Reading::default(), whole_sentences);
         let writer = Writer { messages, voice, text, bytes: 0, max_text_bytes };
         tokio::spawn(writer.run(sender));
         Self(receiver)

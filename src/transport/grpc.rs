@@ -20,6 +20,7 @@ use super::{describe, pb};
 use crate::error::{Error, Result};
 use crate::repertoire::{Repertoire, ServedVoice, VoiceSource};
 use crate::synthesizer::Script;
+use crate::text::Reading;
 
 /// Room for what a message holds beside its text.
 const MESSAGE_SLACK_BYTES: usize = 64 << 10;
@@ -101,7 +102,7 @@ impl SpeechService {
         let (mut delivery, responses) =
             Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(refuse)?;
         let stage = span.clone();
-        let segment = move || stage.in_scope(|| voice.synthesizer.segments(&script));
+        let segment = move || stage.in_scope(|| voice.synthesizer.segments(&script, &Reading::default()));
         let segments = blocking(segment).await.map_err(refuse)?;
         let lines: Vec<&str> = segments.iter().map(|segment| segment.text.as_str()).collect();
         let processed_text = lines.join("\n");
