@@ -45,6 +45,8 @@ pub mod decoder;
 pub mod encoder;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "finetune")]
+pub mod finetune;
 pub mod graph;
 pub mod inspect;
 pub mod pcm;

@@ -10,6 +10,7 @@ pub mod convert;
 mod device;
 mod plan;
 mod resolve;
+pub mod scaler;
 
 use std::fmt;
 use std::str::FromStr;

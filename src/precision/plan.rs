@@ -66,6 +66,8 @@ pub enum MasterWeights {
     SameAsWeights,
     /// In an i8 beside each 16-bit weight: 24 bits together.
     Residual24,
+    /// In an i16 beside each 16-bit weight: 32 bits together.
+    Residual32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +162,7 @@ impl fmt::Display for TrainingPlan {
             MasterWeights::None => "none",
             MasterWeights::SameAsWeights => "the weights themselves",
             MasterWeights::Residual24 => "weight and i8 residual (24 bits)",
+            MasterWeights::Residual32 => "weight and i16 residual (32 bits)",
         };
         let optimizer_states = match self.optimizer_states {
             OptimizerStates::Plain(dtype) => dtype.to_string(),

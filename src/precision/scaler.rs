@@ -1,0 +1,98 @@
+//! Whether a step's gradients were finite in, the scale of the next loss out.
+//!
+//! torch's GradScaler, with two differences: the scale never falls below 1, where torch's reaches 0 and stays there,
+//! and a run of skipped steps ends the training instead of going on for ever. Never sees a tensor.
+
+use crate::error::{Error, Result};
+
+/// How the scale moves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScalerRule {
+    pub initial: f32,
+    pub growth: f32,
+    pub backoff: f32,
+    /// Good steps between two growths.
+    pub interval: u32,
+    pub floor: f32,
+    /// Skipped steps in a row that end the run.
+    pub patience: u32,
+}
+
+impl Default for ScalerRule {
+    fn default() -> Self {
+        Self { initial: 65536.0, growth: 2.0, backoff: 0.5, interval: 2000, floor: 1.0, patience: 20 }
+    }
+}
+
+/// The scale of the loss, and what decides its next value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossScaler {
+    rule: ScalerRule,
+    scale: f32,
+    good_steps: u32,
+    skipped: u32,
+}
+
+impl LossScaler {
+    pub fn new(rule: ScalerRule) -> Self {
+        Self { rule, scale: rule.initial, good_steps: 0, skipped: 0 }
+    }
+
+    /// A scaler that went on from `state`.
+    pub fn resumed(rule: ScalerRule, state: [f32; 3]) -> Self {
+        let [scale, good_steps, skipped] = state;
+        Self { rule, scale, good_steps: good_steps as u32, skipped: skipped as u32 }
+    }
+
+    /// Scale, good steps since it moved, skipped steps in a row: all small enough to be f32 exactly.
+    pub fn state(&self) -> [f32; 3] {
+        [self.scale, self.good_steps as f32, self.skipped as f32]
+    }
+
+    /// What the loss is multiplied by.
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// What gradients are multiplied by, rounded once from f64 as torch does.
+    pub fn inverse(&self) -> f32 {
+        super::cast::f64_to_f32(1.0 / f64::from(self.scale))
+    }
+
+    /// Good steps since the scale last moved.
+    pub fn good_steps(&self) -> u32 {
+        self.good_steps
+    }
+
+    /// All gradients of a step were finite.
+    pub fn stepped(&mut self) {
+        self.skipped = 0;
+        self.good_steps += 1;
+        if self.good_steps == self.rule.interval {
+            let grown = self.scale * self.rule.growth;
+            if grown.is_finite() {
+                self.scale = grown;
+            }
+            self.good_steps = 0;
+        }
+    }
+
+    /// A step was skipped; `tensor` is the first whose gradient was not finite.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] when the rule's patience is at an end: another precision or a lower learning rate is
+    /// needed.
+    pub fn skipped(&mut self, tensor: &str) -> Result<()> {
+        self.scale = (self.scale * self.rule.backoff).max(self.rule.floor);
+        self.good_steps = 0;
+        self.skipped += 1;
+        if self.skipped < self.rule.patience {
+            return Ok(());
+        }
+        Err(Error::InvalidRequest(format!(
+            "{} steps in a row had gradients that are not finite, first in {tensor}; the loss scale is {}: use a \
+             lower learning rate, or a bf16 mode or 32",
+            self.skipped, self.scale
+        )))
+    }
+}
