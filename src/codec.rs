@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use audio_codec_algorithms::encode_ulaw;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::pcm::Quantizer;
 use crate::resample::{Resampler, output_len};
 
@@ -66,7 +66,7 @@ impl FromStr for Encoding {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|encoding| encoding.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            Error::InvalidRequest(format!("encoding `{text}` is none of {names}"))
+            Error::InvalidRequest(format!("encoding `{}` is none of {names}", Excerpt(text)))
         })
     }
 }

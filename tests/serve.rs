@@ -14,6 +14,7 @@ use mezzavoce::repertoire::{VoiceOptions, VoiceSource};
 use mezzavoce::runtime::Accelerator;
 use mezzavoce::serve::{SERVICE, ServeOptions, run};
 use mezzavoce::telemetry::Metrics;
+use mezzavoce::transport::feed::FeedLimits;
 use mezzavoce::transport::pb;
 use pb::speech_client::SpeechClient;
 use pb::synthesis_config::Speaker;
@@ -55,7 +56,7 @@ fn options() -> ServeOptions {
             VoiceSource { name: Some("stock".to_owned()), directory: Some(stock) },
         ],
         voice_options: VoiceOptions { precision: Precision::F32, accelerator: Accelerator::Cpu, engine },
-        max_text_bytes: 10_000,
+        feed: FeedLimits { max_text_bytes: 10_000, text_timeout: Duration::from_secs(120) },
         drain_timeout: Duration::from_secs(60),
         allow_admin: false,
     }
@@ -239,7 +240,7 @@ async fn what_cannot_be_served_is_refused_with_value_and_limit() {
             assert!(refusal.message().contains(word), "no {word:?} in {refusal}");
         }
         // What is too long to be decoded, and an id that is refused, have none.
-        let nameless = code == Code::OutOfRange || words.contains(&"request id");
+        let nameless = words.contains(&"request_id") || words.contains(&"200");
         assert_eq!(refusal.metadata().contains_key("x-request-id"), !nameless, "{refusal}");
     };
     let invalid = Code::InvalidArgument;
@@ -247,7 +248,7 @@ async fn what_cannot_be_served_is_refused_with_value_and_limit() {
     check(request(""), invalid, &["nothing to speak"]).await;
     check(request("...!?"), invalid, &["nothing"]).await;
     check(request(&"a".repeat(10_001)), invalid, &["10001", "10000"]).await;
-    check(request(&"a".repeat(200_000)), Code::OutOfRange, &["200", "75536"]).await;
+    check(request(&"a".repeat(200_000)), invalid, &["text of 10000 bytes, the limit", "200"]).await;
     check(with("a", |c| c.voice = "nobody".into()), Code::NotFound, &["nobody", "default, stock"]).await;
     let named = |name: &str| Some(Speaker::SpeakerName(name.to_owned()));
     check(with("a", |c| c.speaker = named("/etc/x.npy")), invalid, &["/etc/x.npy", "joe"]).await;
@@ -280,8 +281,13 @@ async fn what_cannot_be_served_is_refused_with_value_and_limit() {
     check(with("a", |c| c.sentence_silence_ms = Some(10_001)), invalid, &["sentence_silence_ms"]).await;
     check(with("a", |c| c.first_chunk_frames = 513), invalid, &["first_chunk_frames", "513", "512"]).await;
     check(with("a", |c| c.max_chunk_frames = 5), invalid, &["max_chunk_frames 5", "6"]).await;
-    check(with("a", |c| c.request_id = "a".repeat(129)), invalid, &["129", "128", "request id"]).await;
-    check(with("a", |c| c.request_id = "a\nb".into()), invalid, &["request id", "printable"]).await;
+    check(with("a", |c| c.request_id = "a".repeat(129)), invalid, &["request_id", "129 bytes", "128"]).await;
+    check(
+        with("a", |c| c.request_id = "a\nb".into()),
+        invalid,
+        &["request_id", "a\\nb", "3 bytes", "printable"],
+    )
+    .await;
     check(with("a", |c| c.whole_sentences = true), invalid, &["whole_sentences"]).await;
     let mut phonemes = stock(values(vec![1.0; 16]));
     phonemes.content = Some(Content::Phonemes("a".to_owned()));
@@ -493,7 +499,7 @@ async fn nothing_panics_on_mutated_requests() {
             // The first message, then the client leaves.
             Ok(response) => _ = response.into_inner().next().await,
             Err(status) => {
-                let known = [Code::InvalidArgument, Code::NotFound, Code::Internal, Code::ResourceExhausted];
+                let known = [Code::InvalidArgument, Code::NotFound, Code::ResourceExhausted];
                 assert!(known.contains(&status.code()), "{status}");
                 assert!(!status.message().contains("internal fault"), "{status}");
                 refused += 1;
@@ -601,8 +607,10 @@ async fn a_client_that_leaves_frees_its_place() {
     let refusal = client.synthesize(request("No.")).await.map(|_| ()).unwrap_err();
     assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
     assert!(refusal.message().contains("1 streams and a queue of 0"), "{refusal}");
-    assert!(refusal.message().contains("1000 ms"), "{refusal}");
-    assert_eq!(refusal.metadata().get("retry-after-ms").unwrap(), "1000");
+    let told = refusal.metadata().get("retry-after-ms").unwrap().to_str().unwrap();
+    assert!(refusal.message().contains(&format!("{told} ms")), "{refusal}");
+    // What the warm-up has taken, not a constant.
+    assert!((10..1000).contains(&told.parse::<u64>().unwrap()), "{told}");
     drop(responses);
     let began = std::time::Instant::now();
     while client.synthesize(request("No.")).await.is_err() {
@@ -689,9 +697,12 @@ async fn voices_come_and_go() {
 async fn describes_itself() {
     let mut client = shared().await;
     let told = client.describe(pb::DescribeRequest {}).await.unwrap().into_inner();
+    let version = told.onnx_runtime.split(',').next().unwrap();
+    assert!(version.split('.').count() == 3 && version.starts_with("1."), "{}", told.onnx_runtime);
     assert!(told.onnx_runtime.contains("Build Info"), "{}", told.onnx_runtime);
     let limits = told.limits.unwrap();
     assert_eq!((limits.max_streams, limits.queue, limits.max_text_bytes), (8, 8, 10_000));
+    assert_eq!((limits.slow_client_timeout_ms, limits.text_timeout_ms), (10_000, 120_000));
     let plan = &told.plans[0];
     assert_eq!((plan.voice.as_str(), plan.streams), ("default", 8));
     let decoder = plan.decoder.clone().unwrap();
