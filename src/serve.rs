@@ -62,6 +62,9 @@ pub fn serve(args: &Serve) -> Result<()> {
         let (end_metrics, end) = oneshot::channel::<()>();
         if let Some(address) = args.metrics_addr {
             let (listener, metrics) = (bind(address).await?, metrics.clone());
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!("metrics on http://{address}/metrics");
+            }
             tokio::spawn(serve_metrics(listener, metrics, async {
                 let _ = end.await;
             }));

@@ -1,101 +1,25 @@
 //! The server as its clients meet it.
 
-mod support;
+mod server;
 
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mezzavoce::engine::EngineOptions;
 use mezzavoce::error::Result;
-use mezzavoce::precision::Precision;
-use mezzavoce::repertoire::{VoiceOptions, VoiceSource};
-use mezzavoce::runtime::Accelerator;
-use mezzavoce::serve::{SERVICE, ServeOptions, run};
-use mezzavoce::telemetry::Metrics;
-use mezzavoce::transport::feed::FeedLimits;
+use mezzavoce::serve::SERVICE;
 use mezzavoce::transport::pb;
 use pb::speech_client::SpeechClient;
 use pb::synthesis_config::Speaker;
 use pb::synthesize_request::Content;
 use pb::synthesize_response::Event;
-use support::{root, runtime};
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use server::support::root;
+use server::{Client, LONG, collect, incremental, options, piece, request, speak, start, watch_for, with};
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_client::HealthClient;
-
-type Client = SpeechClient<Channel>;
-type Responses = Streaming<pb::SynthesizeResponse>;
-
-struct Server {
-    address: String,
-    shutdown: oneshot::Sender<()>,
-    reload: mpsc::Sender<()>,
-    ended: JoinHandle<Result<()>>,
-}
-
-fn options() -> ServeOptions {
-    let engine = EngineOptions {
-        threads: 2,
-        max_streams: 8,
-        queue: 8,
-        kv_cache_bytes: 1 << 30,
-        slow_client_timeout: Duration::from_secs(10),
-    };
-    let stock = root().join("tests/data/speecht5_tiny");
-    ServeOptions {
-        voices: vec![
-            VoiceSource { name: Some("default".to_owned()), directory: None },
-            VoiceSource { name: Some("stock".to_owned()), directory: Some(stock) },
-        ],
-        voice_options: VoiceOptions { precision: Precision::F32, accelerator: Accelerator::Cpu, engine },
-        feed: FeedLimits { max_text_bytes: 10_000, text_timeout: Duration::from_secs(120) },
-        drain_timeout: Duration::from_secs(60),
-        allow_admin: false,
-    }
-}
-
-/// Starts a server, which may still be loading.
-async fn start(options: ServeOptions) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let (shutdown, told) = oneshot::channel();
-    let (reload, reloads) = mpsc::channel(1);
-    let ended = tokio::spawn(run(listener, Arc::clone(runtime()), options, Metrics::new(), reloads, async {
-        let _ = told.await;
-    }));
-    Server { address, shutdown, reload, ended }
-}
-
-impl Server {
-    async fn client(&self) -> Client {
-        SpeechClient::connect(self.address.clone()).await.unwrap()
-    }
-
-    async fn health(&self) -> HealthClient<Channel> {
-        HealthClient::new(Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap())
-    }
-
-    /// Waits until it serves.
-    async fn serving(self) -> Self {
-        watch_for(&mut self.health().await, 1).await;
-        self
-    }
-}
-
-/// Waits for a status of the service.
-async fn watch_for(health: &mut HealthClient<Channel>, status: i32) {
-    let request = HealthCheckRequest { service: SERVICE.to_owned() };
-    let mut statuses = health.watch(request).await.unwrap().into_inner();
-    while statuses.next().await.unwrap().unwrap().status != status {}
-}
 
 /// A server that all tests share, on a runtime that outlives them.
 async fn shared() -> Client {
@@ -116,42 +40,6 @@ async fn shared() -> Client {
     SpeechClient::connect(address.await.unwrap().clone()).await.unwrap()
 }
 
-fn request(text: &str) -> pb::SynthesizeRequest {
-    let config = pb::SynthesisConfig { seed: Some(7), ..Default::default() };
-    pb::SynthesizeRequest { content: Some(Content::Text(text.to_owned())), config: Some(config) }
-}
-
-fn with(text: &str, change: impl FnOnce(&mut pb::SynthesisConfig)) -> pb::SynthesizeRequest {
-    let mut request = request(text);
-    change(request.config.as_mut().unwrap());
-    request
-}
-
-/// All of a response.
-#[derive(Debug, Default)]
-struct Spoken {
-    started: pb::Started,
-    audio: Vec<u8>,
-    completed: pb::Completed,
-}
-
-async fn collect(mut responses: Responses) -> Result<Spoken, Status> {
-    let mut spoken = Spoken::default();
-    while let Some(response) = responses.message().await? {
-        match response.event.unwrap() {
-            Event::Started(started) => spoken.started = started,
-            Event::Audio(bytes) => spoken.audio.extend(bytes),
-            Event::Completed(completed) => spoken.completed = completed,
-        }
-    }
-    assert!(spoken.completed.samples > 0, "it ended without a last message");
-    Ok(spoken)
-}
-
-async fn speak(client: &mut Client, request: pb::SynthesizeRequest) -> Result<Spoken, Status> {
-    collect(client.synthesize(request).await?.into_inner()).await
-}
-
 fn say(arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_mezzavoce")).arg("say").args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -168,9 +56,6 @@ const TEXTS: [&str; 8] = [
     "What would you have done?",
     "They sold the boat, the nets, and the small red house above the harbour.",
 ];
-const LONG: &str =
-    "It was a long day, and it went on, and there was no end to it in sight for anyone who looked. ";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_the_bytes_that_say_writes() {
     let mut client = shared().await;
@@ -206,6 +91,21 @@ async fn say_speaks_through_a_server() {
         Command::new(env!("CARGO_BIN_EXE_mezzavoce")).args(common).args(arguments).output().unwrap()
     };
     assert_eq!(through(&["--voice", "default", "--speaker", "joe"]).stdout, say(&[text, "--raw"]));
+    let http = format!("http://{address}/");
+    let twice = ["say", text, "--raw", "--server", &http];
+    let output = Command::new(env!("CARGO_BIN_EXE_mezzavoce")).args(twice).output().unwrap();
+    assert_eq!(output.stdout, say(&[text, "--raw"]));
+
+    let speaker = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    let values: Vec<f32> = (0..16).map(|value| value as f32 * 0.37 - 2.0).collect();
+    std::fs::write(speaker.path(), serde_json::to_string(&values).unwrap()).unwrap();
+    let stock = root().join("tests/data/speecht5_tiny");
+    let (stock, file) = (stock.to_str().unwrap(), speaker.path().to_str().unwrap());
+    let remote = through(&["--voice", "stock", "--speaker", file]);
+    assert_eq!(remote.stdout, say(&[text, "--raw", "--voice", stock, "--speaker", file]));
+    let nowhere = through(&["--voice", "stock", "--speaker", "/nowhere/x.npy"]);
+    assert_eq!(nowhere.status.code(), Some(2));
+
     let refused = through(&["--voice", "nobody"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("no voice is called `nobody`"));
@@ -510,24 +410,6 @@ async fn nothing_panics_on_mutated_requests() {
     assert!((200..950).contains(&refused), "{refused} of 1000 refused: too few of either kind");
     assert_eq!(PANICS.load(Ordering::SeqCst), 0);
     assert!(speak(&mut server.client().await, request("No.")).await.unwrap().audio == before);
-}
-
-/// Sends messages one by one.
-async fn incremental(
-    client: &mut Client,
-    config: pb::SynthesisConfig,
-) -> (mpsc::Sender<pb::SynthesizeIncrementalRequest>, Responses) {
-    use pb::synthesize_incremental_request::Content;
-    let (sender, receiver) = mpsc::channel(64);
-    let message = pb::SynthesizeIncrementalRequest { content: Some(Content::Config(config)) };
-    sender.send(message).await.unwrap();
-    let responses = client.synthesize_incremental(ReceiverStream::new(receiver)).await.unwrap();
-    (sender, responses.into_inner())
-}
-
-fn piece(text: &str) -> pb::SynthesizeIncrementalRequest {
-    use pb::synthesize_incremental_request::Content;
-    pb::SynthesizeIncrementalRequest { content: Some(Content::Text(text.to_owned())) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
