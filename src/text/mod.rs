@@ -9,6 +9,7 @@
 //! in the length of the text.
 
 mod abbreviations;
+pub mod arpabet;
 mod clean;
 mod espeak;
 mod forms;
