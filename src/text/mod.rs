@@ -19,17 +19,21 @@ mod incremental;
 mod letters;
 mod normalize;
 mod numbers;
+mod passage;
 mod reading;
 mod segment;
 mod signs;
 mod speller;
 pub mod spm;
+mod ssml;
 mod symbols;
 
 pub use g2p::Source;
 pub use incremental::IncrementalText;
+pub use passage::{Mark, Passage, Prosody};
 pub use reading::{DateOrder, Markup, Reading};
 pub use segment::Pause;
+pub use ssml::MAX_BREAK_MS;
 
 use crate::error::{Error, Result};
 use crate::voice::config::AcousticConfig;
@@ -43,7 +47,7 @@ pub const MAX_TEXT_BYTES: usize = 1 << 20;
 pub const MAX_UNMAPPED: usize = 64;
 
 /// One piece of speech.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
     /// The words that are spoken, normalised.
     pub text: String,
@@ -56,6 +60,9 @@ pub struct Segment {
     pub unmapped: Vec<char>,
     /// The silence that should follow.
     pub pause: Pause,
+    pub prosody: Prosody,
+    /// Named places in it, in order.
+    pub marks: Vec<Mark>,
 }
 
 /// The text front-end of one voice.
@@ -231,10 +238,8 @@ impl Collector {
 
     /// A piece without speech lengthens the pause before it.
     fn skipped(&mut self, pause: Pause) {
-        if let Some(last) = self.segments.last_mut()
-            && pause.duration_ms() > last.pause.duration_ms()
-        {
-            last.pause = pause;
+        if let Some(last) = self.segments.last_mut() {
+            last.pause = last.pause.and(pause);
         }
     }
 

@@ -7,12 +7,12 @@ use std::vec::IntoIter;
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::Segment;
 use super::clean::PHONEMES;
 use super::g2p::{G2p, Source};
 use super::segment::Pause;
 use super::spm::CharModel;
 use super::symbols::IpaSymbols;
+use super::{Prosody, Segment};
 use super::{letters, report};
 use crate::error::{Error, Result};
 use crate::voice::SymbolTable;
@@ -95,7 +95,8 @@ impl Speller {
     /// The mark that a segment without one is closed with. Voices learn to stop at marks: without one, some
     /// never do.
     fn closing_mark(&self, pause: Pause) -> &'static str {
-        let mark = if pause == Pause::None { "," } else { "." };
+        let goes_on = matches!(pause, Pause::None | Pause::Break(_));
+        let mark = if goes_on { "," } else { "." };
         let knows = match self {
             Self::Ipa { symbols, .. } => symbols.fit(mark).spoken == mark,
             Self::Characters { model, .. } => mark.chars().all(|c| model.knows(c)),
@@ -224,7 +225,15 @@ impl Speller {
                 ids
             }
         };
-        Some(Segment { text, spoken, ids, unmapped: Vec::new(), pause })
+        Some(Segment {
+            text,
+            spoken,
+            ids,
+            unmapped: Vec::new(),
+            pause,
+            prosody: Prosody::default(),
+            marks: Vec::new(),
+        })
     }
 }
 
