@@ -145,7 +145,7 @@ fn round(client: &Client, streams: usize) -> [f64; COLUMNS.len()] {
         (heard, began.elapsed().as_secs_f64())
     });
     let steps = count() - steps;
-    let refused = heard.iter().filter(|heard| matches!(heard, Err(Error::Overloaded(_)))).count();
+    let refused = heard.iter().filter(|heard| matches!(heard, Err(Error::Overloaded { .. }))).count();
     let heard: Vec<Heard> = heard.into_iter().filter_map(Result::ok).collect();
     assert_eq!(heard.len() + refused, streams, "a stream failed");
 

@@ -4,8 +4,7 @@
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,22 +12,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::cli::{Say, threads};
 use crate::decoder::End;
 use crate::engine::{AudioStream, EngineOptions, SpokenSentence, StreamRequest};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::pcm::{RawWriter, WavFile};
 use crate::repertoire::plan;
 use crate::runtime::{Runtime, library};
+use crate::signals::interruption;
 use crate::synthesizer::{Script, Synthesizer};
 use crate::text::{MAX_TEXT_BYTES, Reading};
-use crate::transport::client::{RemoteRequest, RemoteSpeech};
-
-/// The exit status of a program that was asked to end.
-pub const INTERRUPTED: i32 = 130;
-
-/// Ends the process without the exit handlers of ONNX Runtime, which would pull the floor from under running graphs.
-pub fn leave_at_once() -> ! {
-    // SAFETY: it takes a number and does not return; the system closes what is open.
-    unsafe { libc::_exit(INTERRUPTED) }
-}
+use crate::transport::client::{RemoteRequest, RemoteSpeaker, RemoteSpeech, ServerAddress};
+use crate::voice::{embedding_of_file, is_embedding_file};
 
 /// Speaks as `args` say; what a person should know goes to stderr.
 pub fn say(args: &Say) -> Result<()> {
@@ -59,23 +51,29 @@ pub fn say(args: &Say) -> Result<()> {
 }
 
 /// Speaks through the server at `address`.
-fn say_through(address: &str, args: &Say) -> Result<()> {
+fn say_through(address: &ServerAddress, args: &Say) -> Result<()> {
     let began = Instant::now();
+    let speaker = match args.speaker.as_deref() {
+        Some(path) if is_embedding_file(path) => {
+            Some(RemoteSpeaker::Embedding(embedding_of_file(Path::new(path))?))
+        }
+        named => named.map(|name| RemoteSpeaker::Name(name.to_owned())),
+    };
     let request = RemoteRequest {
         script: script(args)?,
         voice: args.voice.voice.as_deref().map(Path::to_string_lossy).unwrap_or_default().into_owned(),
-        speaker: args.speaker.clone(),
+        speaker,
         seed: args.seed,
         speaking_rate: args.rate,
     };
-    let speech = RemoteSpeech::open(address, request)?;
+    let speech = RemoteSpeech::open(address, request, args.server_timeout)?;
     let rate = speech.sample_rate_hz();
     write(Watched::new(Source::Server(Box::new(speech)), 0, began), args, rate)
 }
 
 fn write(stream: Watched, args: &Say, sample_rate_hz: u32) -> Result<()> {
     match &args.output {
-        Some(path) => write_wav(stream, WavFile::create(path, sample_rate_hz)?, sample_rate_hz),
+        Some(path) => write_wav(stream, path, sample_rate_hz, args.quiet),
         None => write_raw(stream, sample_rate_hz),
     }
 }
@@ -160,7 +158,8 @@ impl Watched {
         Ok(Some(samples))
     }
 
-    fn finish(self, clipped: u64, sample_rate_hz: u32) {
+    /// Says what has become of it. -> seconds of audio
+    fn finish(self, clipped: u64, sample_rate_hz: u32) -> f32 {
         self.bar.finish_and_clear();
         if clipped > 0 {
             tracing::warn!("{clipped} samples lay outside -1..1 and were clipped");
@@ -172,41 +171,34 @@ impl Watched {
             real_time_factor = wall_s / audio_s.max(f32::MIN_POSITIVE),
             "spoke {audio_s:.2} s of audio in {wall_s:.2} s"
         );
+        audio_s
     }
 }
 
 /// Says what a person would not expect of a sentence.
 fn report(sentence: &SpokenSentence) {
-    let text = excerpt(&sentence.segment.text);
+    let text = Excerpt(&sentence.segment.text);
     if sentence.ending.end == End::Cap {
         let frames = sentence.ending.frames;
-        tracing::warn!("cut at its cap of {frames} frames, before the voice ended it: {text:?}");
+        tracing::warn!("cut at its cap of {frames} frames, before the voice ended it: `{text}`");
     }
     if !sentence.segment.unmapped.is_empty() {
         let lacking: String = sentence.segment.unmapped.iter().collect();
-        tracing::warn!("this voice has no sound for {:?}, left out of {text:?}", excerpt(&lacking));
-    }
-}
-
-/// As much of `text` as a line has room for.
-fn excerpt(text: &str) -> String {
-    const CHARACTERS: usize = 80;
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        tracing::warn!("this voice has no sound for `{}`, left out of `{text}`", Excerpt(&lacking));
     }
 }
 
 fn report_remote(speech: &RemoteSpeech) {
     for text in speech.capped() {
-        tracing::warn!("cut at its cap, before the voice ended it: {text:?}");
+        tracing::warn!("cut at its cap, before the voice ended it: `{}`", Excerpt(text));
     }
     if !speech.unmapped().is_empty() {
-        tracing::warn!("this voice has no sound for {:?}, left out", speech.unmapped());
+        tracing::warn!("this voice has no sound for `{}`, left out", Excerpt(speech.unmapped()));
     }
 }
 
-fn write_wav(mut stream: Watched, mut file: WavFile, sample_rate_hz: u32) -> Result<()> {
+fn write_wav(mut stream: Watched, path: &Path, sample_rate_hz: u32, quiet: bool) -> Result<()> {
+    let mut file = WavFile::create(path, sample_rate_hz)?;
     let interrupted = interruption()?;
     while let Some(samples) = stream.next()? {
         if interrupted.load(Ordering::Relaxed) {
@@ -215,21 +207,12 @@ fn write_wav(mut stream: Watched, mut file: WavFile, sample_rate_hz: u32) -> Res
         }
         file.write(&samples)?;
     }
-    stream.finish(file.finish()?, sample_rate_hz);
+    let audio_s = stream.finish(file.finish()?, sample_rate_hz);
+    if !quiet {
+        // Nobody to tell must not change the status.
+        let _ = writeln!(std::io::stderr(), "wrote {} ({audio_s:.2} s of audio)", path.display());
+    }
     Ok(())
-}
-
-/// Set by the first signal that asks the program to end; the second one ends it.
-fn interruption() -> Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            leave_at_once();
-        }
-    };
-    ctrlc::set_handler(handler).map_err(|e| Error::Internal(format!("signals cannot be handled: {e}")))?;
-    Ok(interrupted)
 }
 
 fn write_raw(mut stream: Watched, sample_rate_hz: u32) -> Result<()> {

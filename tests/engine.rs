@@ -225,7 +225,10 @@ fn a_stalled_reader_is_paused_and_then_dropped_and_its_neighbour_goes_on() {
     // Nobody has read: the place is free all the same.
     wait_until("the stalled reader is dropped", || fixture.in_flight() == 0);
     let error = failure(stalled);
-    assert!(matches!(&error, Error::Overloaded(reason) if reason.contains("nothing for 600 ms")), "{error}");
+    assert!(
+        matches!(&error, Error::TooSlow(reason) if reason.contains("nothing was taken for 600 ms")),
+        "{error}"
+    );
     assert_eq!(fixture.stats().slow_readers.load(Ordering::Relaxed), 1);
     assert_eq!(fixture.stats().cancelled.load(Ordering::Relaxed), 0);
 }
@@ -239,7 +242,7 @@ fn a_reader_that_stalls_at_the_very_end_does_not_keep_its_place() {
     wait_until("every frame is decoded", || fixture.steps() > 0 && fixture.active() == 0);
     assert_eq!(fixture.in_flight(), 1);
     wait_until("the place is free", || fixture.in_flight() == 0);
-    assert!(matches!(failure(stream), Error::Overloaded(_)));
+    assert!(matches!(failure(stream), Error::TooSlow(_)));
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn more_than_streams_and_queue_are_refused_and_the_queue_is_served_in_order() {
     wait_until("two are queued", || fixture.stats().queued.load(Ordering::Relaxed) == 2);
     let refusal = fixture.try_speak(TEXTS[0], fixture.request(7)).unwrap_err();
     let numbers = "3 requests are in work, 1 streams and a queue of 2 are all taken";
-    assert!(matches!(&refusal, Error::Overloaded(reason) if reason.contains(numbers)), "{refusal}");
+    assert!(matches!(&refusal, Error::Overloaded { reason, .. } if reason.contains(numbers)), "{refusal}");
 
     let heard_at: Vec<(Instant, Instant)> = thread::scope(|scope| {
         let read = |mut stream: AudioStream| {
@@ -458,4 +461,43 @@ fn a_speaking_rate_out_of_range_is_refused() {
             other => panic!("{speaking_rate}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_text_of_too_many_symbols_is_refused_with_the_limit() {
+    let fixture = tiny_voice(1, 0);
+    let (inlet, stream) = fixture.synthesizer.open(fixture.request(7)).unwrap();
+    let mut segment = fixture.segments(TEXTS[0]).remove(0);
+    segment.ids = vec![0; (8 << 20) + 1];
+    let error = inlet.push(segment).unwrap_err();
+    let limit = (8 << 20).to_string();
+    assert!(matches!(&error, Error::InvalidRequest(reason) if reason.contains(&limit)), "{error}");
+    drop(inlet);
+    assert_eq!(stream.count(), 0);
+}
+
+#[test]
+fn what_waits_is_expected_to_take_as_long_as_what_has_been() {
+    let fixture = default_voice(1, 8);
+    assert_eq!(fixture.stats().expected_wait(), Duration::ZERO);
+    let refused = |fixture: &Fixture| match fixture.try_speak(TEXTS[0], fixture.request(7)) {
+        Err(Error::Overloaded { retry_after, .. }) => retry_after,
+        other => panic!("{other:?}"),
+    };
+    let began = Instant::now();
+    assert!(!samples(fixture.speak(LONG, 7)).is_empty());
+    let alone = began.elapsed();
+    wait_until("its row is free", || fixture.stats().turnover() > Duration::ZERO);
+    let turnover = fixture.stats().turnover();
+    assert!(turnover <= alone && turnover > alone / 4, "{turnover:?} in a row, {alone:?} in all");
+
+    let streams: Vec<AudioStream> = (0..9).map(|_| fixture.speak(LONG, 7)).collect();
+    wait_until("eight wait", || fixture.stats().queued.load(Ordering::Relaxed) == 8);
+    wait_until("one is seated", || fixture.stats().seated.load(Ordering::Relaxed) == 1);
+    assert_eq!(fixture.stats().expected_wait(), turnover * 9 - turnover / 2);
+    assert_eq!(refused(&fixture), turnover.max(Duration::from_millis(10)));
+    drop(streams);
+    wait_until("nobody waits", || fixture.stats().queued.load(Ordering::Relaxed) == 0);
+    wait_until("all places are free", || fixture.in_flight() == 0);
+    assert_eq!(fixture.stats().expected_wait(), Duration::ZERO);
 }

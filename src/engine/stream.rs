@@ -13,7 +13,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::admission::Permit;
-use super::step_loop::Command;
+use super::command::Command;
 use super::{AudioChunk, StreamId};
 use crate::error::{Error, Result};
 use crate::text::{MAX_TEXT_BYTES, Segment};
@@ -29,6 +29,10 @@ const SYMBOLS_AHEAD: usize = 8 * MAX_TEXT_BYTES;
 pub(super) struct Flow {
     /// The reader has gone.
     left: AtomicBool,
+    /// The reader has been given up for its slowness by whoever hands it the chunks.
+    given_up: AtomicBool,
+    /// Its early end has been counted.
+    counted: AtomicBool,
     /// The vocoder thread has ended the stream.
     failed: AtomicBool,
     /// The vocoder thread has more frames of this stream than it can soon use.
@@ -55,6 +59,17 @@ impl Flow {
     /// Whether the reader has gone.
     pub fn is_left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
+    }
+
+    /// Whether the reader was too slow for whoever hands it the chunks.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Counts an early end for `counter`, unless it has been counted already.
+    pub fn count_once(&self, counter: &AtomicU64) {
+        let news = !self.counted.swap(true, Ordering::Relaxed);
+        counter.fetch_add(u64::from(news), Ordering::Relaxed);
     }
 
     /// Whether nobody waits for more of this stream.
@@ -166,6 +181,11 @@ pub struct AudioStream {
 }
 
 impl AudioStream {
+    /// Counts the reader as too slow, rather than as one that leaves, when this is dropped.
+    pub fn give_up_on_reader(&self) {
+        self.flow.given_up.store(true, Ordering::Relaxed);
+    }
+
     /// The next chunk, for a reader that must not block; `None` at the end.
     pub async fn recv(&mut self) -> Option<Result<AudioChunk>> {
         let chunk = self.chunks.recv().await;
@@ -203,14 +223,15 @@ impl TextInlet {
     /// Adds a segment to what is spoken.
     ///
     /// # Errors
-    /// [`Error::Overloaded`] when too much text waits already, [`Error::Unavailable`] when the engine has ended.
+    /// [`Error::InvalidRequest`] when the text has more symbols than may wait, [`Error::Unavailable`] when the engine has ended.
     pub fn push(&self, segment: Segment) -> Result<()> {
         let symbols = segment.ids.len();
         let waiting = self.flow.symbols.fetch_add(symbols, Ordering::Relaxed);
         if waiting + symbols > SYMBOLS_AHEAD {
             self.flow.symbols_taken(symbols);
-            return Err(Error::Overloaded(format!(
-                "{waiting} symbols wait to be spoken in this stream, {symbols} more would pass {SYMBOLS_AHEAD}"
+            return Err(Error::InvalidRequest(format!(
+                "{waiting} symbols of this text wait to be spoken, with {symbols} more they pass the limit of \
+                 {SYMBOLS_AHEAD} in one request: send it in parts"
             )));
         }
         let gone = |_| Error::Unavailable("the engine has ended".to_owned());
@@ -232,6 +253,8 @@ pub(super) fn stream(
     let (sender, receiver) = channel(CHUNKS_AHEAD);
     let flow = Arc::new(Flow {
         left: AtomicBool::new(false),
+        given_up: AtomicBool::new(false),
+        counted: AtomicBool::new(false),
         failed: AtomicBool::new(false),
         behind: AtomicBool::new(false),
         stalled_us: AtomicU64::new(0),

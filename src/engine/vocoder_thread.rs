@@ -6,11 +6,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::step_loop::Command;
+use super::command::Command;
 use super::stream::Outlet;
 use super::{AudioChunk, Chunker, Ending, MESSAGES, Manner, SpokenSentence, Stats, StreamId, Tail};
 use crate::error::{Error, Result};
@@ -184,10 +183,16 @@ impl State {
         }
         for (id, slow) in over {
             if slow {
-                self.own.stats.slow_readers.fetch_add(1, Ordering::Relaxed);
-                let reason = format!("the reader took nothing for {} ms", patience.as_millis());
-                self.fail(id, Error::Overloaded(reason));
+                if let Some(voice) = self.voices.get(&id) {
+                    voice.outlet.flow().count_once(&self.own.stats.slow_readers);
+                }
+                let reason = format!("nothing was taken for {} ms", patience.as_millis());
+                self.fail(id, Error::TooSlow(reason));
             } else if let Some(voice) = self.voices.remove(&id) {
+                let flow = voice.outlet.flow();
+                if flow.is_given_up() {
+                    flow.count_once(&self.own.stats.slow_readers);
+                }
                 voice.outlet.finish();
             }
         }

@@ -11,7 +11,7 @@ use tonic::metadata::MetadataMap;
 use super::pb;
 use crate::codec::{AudioFormat, Encoding};
 use crate::engine::{ChunkSizes, DEFAULT_SEED, StreamRequest};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::repertoire::ServedVoice;
 use crate::synthesizer::Script;
 
@@ -57,7 +57,8 @@ pub fn script(
     match content {
         Content::Text(text) => Ok(Script::Text(text)),
         Content::Phonemes(_) if !voice.spells_ipa => {
-            refuse(format!("voice `{}` spells in characters: phonemes cannot be given", voice.name))
+            let name = Excerpt(&voice.name);
+            refuse(format!("voice `{name}` spells in characters: phonemes cannot be given"))
         }
         Content::Phonemes(phonemes) => Ok(Script::Phonemes(phonemes)),
     }
@@ -159,20 +160,24 @@ fn within(name: &str, value: u32, range: RangeInclusive<u32>) -> Result<u32> {
 
 /// The id of a request: its own, that of its metadata, or a new one.
 pub fn request_id(own: &str, metadata: &MetadataMap) -> Result<String> {
-    let bytes = match metadata.get("x-request-id") {
-        _ if !own.is_empty() => own.as_bytes(),
-        Some(value) => value.as_bytes(),
-        None => b"",
+    let (place, bytes) = match metadata.get("x-request-id") {
+        _ if !own.is_empty() => ("the field request_id", own.as_bytes()),
+        Some(value) => ("the header x-request-id", value.as_bytes()),
+        None => ("", b"".as_slice()),
     };
-    if bytes.is_empty() {
+    let length = bytes.len();
+    if length == 0 {
         return Ok(format!("{:016x}", RandomState::new().hash_one(0)));
     }
-    if bytes.len() > MAX_ID_BYTES {
-        return refuse(format!("a request id of {} bytes: the limit is {MAX_ID_BYTES}", bytes.len()));
+    if length > MAX_ID_BYTES {
+        return refuse(format!("{place} has {length} bytes, the limit is {MAX_ID_BYTES}"));
     }
     match std::str::from_utf8(bytes) {
         Ok(id) if id.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') => Ok(id.to_owned()),
-        _ => refuse(format!("request id {:?} is not printable ASCII", String::from_utf8_lossy(bytes))),
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            refuse(format!("{place}, `{}` ({length} bytes), is not printable ASCII", Excerpt(&text)))
+        }
     }
 }
 
@@ -181,8 +186,9 @@ pub fn request_id(own: &str, metadata: &MetadataMap) -> Result<String> {
 pub fn deadline(metadata: &MetadataMap, arrived: Instant) -> Result<Option<Instant>> {
     let Some(header) = metadata.get("grpc-timeout") else { return Ok(None) };
     let text = String::from_utf8_lossy(header.as_bytes());
-    let malformed =
-        || Error::InvalidRequest(format!("grpc-timeout {text:?} is not up to 8 digits and a unit"));
+    let malformed = || {
+        Error::InvalidRequest(format!("grpc-timeout `{}` is not up to 8 digits and a unit", Excerpt(&text)))
+    };
     let (digits, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(malformed)?;
     if digits.is_empty() || digits.len() > MAX_TIMEOUT_DIGITS || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(malformed());
@@ -201,13 +207,19 @@ pub fn deadline(metadata: &MetadataMap, arrived: Instant) -> Result<Option<Insta
     Ok(arrived.checked_add(timeout))
 }
 
-/// Refuses a request whose deadline has passed, or comes sooner than `voice` has ever begun to speak.
+/// Refuses a request whose deadline has passed, or comes sooner than `voice` has ever begun to speak, or than it can
+/// begin behind those that wait.
 pub fn check_deadline(deadline: Option<Instant>, voice: &ServedVoice) -> Result<()> {
     let Some(deadline) = deadline else { return Ok(()) };
     let left = deadline.saturating_duration_since(Instant::now());
     let quickest = voice.quickest();
     if left.is_zero() {
         return Err(Error::DeadlineExceeded("the deadline has passed".to_owned()));
+    }
+    let wait = voice.synthesizer.engine().stats().expected_wait();
+    if left < quickest.saturating_add(wait) && !wait.is_zero() {
+        let reason = format!("{left:.1?} are left, others wait and speech would begin in {wait:.1?} or so");
+        return Err(Error::DeadlineExceeded(reason));
     }
     if left < quickest {
         let reason = format!("{left:.1?} are left, speech has never begun in less than {quickest:.1?}");
