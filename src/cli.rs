@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -17,7 +18,7 @@ use crate::runtime::library::{Clients, Lookup, default_cache_dir};
 use crate::serve::ServeOptions;
 use crate::telemetry::LogFormat;
 use crate::tempo::SPEAKING_RATES;
-use crate::text::MAX_TEXT_BYTES;
+use crate::text::{Lexicon, MAX_TEXT_BYTES};
 use crate::voice::Voice;
 
 /// Low-latency text-to-speech with SpeechT5 voices on ONNX Runtime.
@@ -63,11 +64,14 @@ pub struct Say {
     pub phonemes: bool,
 
     /// Let a running server speak; --voice is then one of its names, --speaker one of that voice's
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["explain", "vocoder", "precision", "threads"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["explain", "vocoder", "precision", "threads", "lexicon"])]
     pub server: Option<String>,
 
     #[command(flatten)]
     pub voice: VoiceArgs,
+
+    #[command(flatten)]
+    pub lexicon: LexiconArgs,
 
     /// A speaker of the voice, or a .npy, .safetensors or .json file with a speaker embedding
     #[arg(long, value_name = "NAME|FILE")]
@@ -111,6 +115,9 @@ pub struct Serve {
     /// [default: the voice in this program, as `default`]
     #[arg(long = "voice", value_name = "[NAME=]DIR", value_parser = parse_voice)]
     pub voices: Vec<VoiceSource>,
+
+    #[command(flatten)]
+    pub lexicon: LexiconArgs,
 
     /// 32, 16-mixed, bf16-mixed, fp16-true, bf16-true, fp16-flash or bf16-flash
     #[arg(long, default_value_t, value_name = "MODE")]
@@ -172,6 +179,13 @@ pub struct VoiceArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct LexiconArgs {
+    /// How words sound: a TSV file of words and IPA, or a PLS file
+    #[arg(long, value_name = "FILE")]
+    pub lexicon: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub struct RuntimeArgs {
     /// cpu, cuda or cuda:N
     #[arg(long, default_value = "cpu", value_parser = parse_device)]
@@ -193,6 +207,17 @@ impl VoiceArgs {
             Some(dir) => Voice::load(dir, self.vocoder.as_deref()),
             None => Voice::embedded(),
         }
+    }
+}
+
+impl LexiconArgs {
+    /// Loads the lexicon that is meant, if one is.
+    pub fn load(&self) -> Result<Option<Arc<Lexicon>>> {
+        let Some(path) = &self.lexicon else { return Ok(None) };
+        let lexicon = Lexicon::load(path)?;
+        tracing::info!("{} entries from {}", lexicon.len(), path.display());
+        lexicon.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+        Ok(Some(Arc::new(lexicon)))
     }
 }
 
@@ -253,7 +278,7 @@ impl Serve {
         let (precision, accelerator) = (self.precision, self.runtime.device);
         Ok(ServeOptions {
             voices: if self.voices.is_empty() { embedded() } else { self.voices.clone() },
-            voice_options: VoiceOptions { precision, accelerator, engine },
+            voice_options: VoiceOptions { precision, accelerator, engine, lexicon: self.lexicon.load()? },
             max_text_bytes: self.max_text_bytes,
             drain_timeout: self.drain_timeout,
             allow_admin: self.allow_admin,

@@ -51,7 +51,10 @@ impl std::fmt::Debug for G2p {
 /// Where the pronunciation of a word came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// A lexicon of the user's.
+    User,
     Function,
+    /// The built-in lexicons.
     Lexicon,
     /// A lexicon word with an ending, or two lexicon words in one.
     Derived,
@@ -72,14 +75,19 @@ impl G2p {
     }
 
     /// The phonemes of each of the `words` of one sentence: letters with inner apostrophes and
-    /// hyphens. `closed[i]` says that a mark follows word `i`. A word that runs together with the one
-    /// before it is empty.
-    pub fn sentence(&self, words: &[&str], closed: &[bool]) -> Vec<String> {
+    /// hyphens. `closed[i]` says that a mark follows word `i`, `given[i]` what it sounds like, if that is known. A
+    /// word that runs together with the one before it is empty.
+    pub fn sentence(&self, words: &[&str], closed: &[bool], given: &[Option<&str>]) -> Vec<String> {
+        let known = |i: usize| given.get(i).copied().flatten();
         let mut spoken: Vec<String> = Vec::with_capacity(words.len());
         for (i, word) in words.iter().enumerate() {
             let previous = i.checked_sub(1).filter(|&p| !closed.get(p).copied().unwrap_or(true));
             let previous = previous.and_then(|p| words.get(p)).map(|w| w.to_ascii_lowercase());
             let ends = closed.get(i).copied().unwrap_or(true) || i + 1 == words.len();
+            if let Some(ipa) = known(i) {
+                spoken.push(ipa.to_owned());
+                continue;
+            }
             if is_initial(words, i) {
                 spoken.push(letters::spell(word));
                 continue;
@@ -87,10 +95,11 @@ impl G2p {
             spoken.push(self.word(word, previous.as_deref(), ends).0);
         }
         let open = |i: usize| !closed.get(i).copied().unwrap_or(true);
-        for i in (0..words.len().saturating_sub(1)).rev().filter(|&i| open(i)) {
+        for i in (0..words.len().saturating_sub(1)).rev().filter(|&i| open(i) && known(i).is_none()) {
             let (Some(&word), Some(&next_word)) = (words.get(i), words.get(i + 1)) else { continue };
             let next = spoken.get(i + 1).cloned().unwrap_or_default();
-            let pair = if open(i + 1) { joined(word, next_word, &next) } else { None };
+            let pair =
+                if open(i + 1) && known(i + 1).is_none() { joined(word, next_word, &next) } else { None };
             match (pair, spoken.get_mut(i..)) {
                 (Some(pair), Some([this, next, ..])) => {
                     *this = pair;
