@@ -15,6 +15,7 @@ mod espeak;
 mod forms;
 mod function_words;
 mod g2p;
+mod heteronyms;
 mod incremental;
 mod ipa;
 mod letters;
