@@ -34,12 +34,14 @@ pub fn say(args: &Say) -> Result<()> {
         return print(&plan.to_string());
     }
     let script = script(args)?;
+    let lexicon = args.lexicon.load()?;
     let speaker = voice.speaker(args.speaker.as_deref())?;
     let library = library::locate(&args.runtime.lookup()?)?;
     tracing::info!("ONNX Runtime from {}", library.display());
     let runtime = Runtime::load(&library, args.runtime.device)?;
     let synthesizer =
         Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(threads(args.threads)?))?;
+    let synthesizer = synthesizer.with_lexicon(lexicon);
     drop(voice);
 
     let began = Instant::now();

@@ -2,13 +2,14 @@
 //!
 //! Never shortens, drops or clamps anything without saying so in the stream.
 
+use std::sync::Arc;
 use std::thread;
 
 use crate::engine::{AudioStream, Engine, EngineOptions, StreamRequest, TextInlet};
 use crate::error::{Error, Result};
 use crate::precision::Plan;
 use crate::runtime::Runtime;
-use crate::text::{Frontend, Pause, Reading, Segment};
+use crate::text::{Frontend, Lexicon, Pause, Reading, Segment};
 use crate::voice::Voice;
 
 /// What to speak.
@@ -44,6 +45,14 @@ impl Synthesizer {
             engine: engine?,
             sample_rate_hz: voice.vocoder_config.sample_rate_hz(),
         })
+    }
+
+    /// Lets `lexicon`, if there is one, say how its words sound in every text.
+    pub fn with_lexicon(mut self, lexicon: Option<Arc<Lexicon>>) -> Self {
+        if let Some(lexicon) = lexicon {
+            self.frontend = self.frontend.with_lexicon(lexicon);
+        }
+        self
     }
 
     /// Samples a second of every chunk.

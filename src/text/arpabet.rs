@@ -68,12 +68,12 @@ const CONSONANTS: [(&str, &str); 31] = [
 /// The IPA of `arpabet`: stress marks stand right before the vowel, as espeak writes them.
 ///
 /// # Errors
-/// `InvalidRequest` naming the first piece that is no phone and its column (in characters, from 1), and for a
-/// text without a phone.
+/// `InvalidRequest` naming the first piece that is no phone and how many come before it, and for a text without
+/// a phone.
 pub fn to_ipa(arpabet: &str) -> Result<String> {
     let mut ipa = String::with_capacity(arpabet.len());
     let mut after_er = false;
-    let mut column = 1;
+    let mut number = 0;
     for piece in pieces(arpabet) {
         if let Piece::Gap(gap) = piece {
             let parts_words = gap.contains(',') || gap.chars().count() > 1;
@@ -81,14 +81,13 @@ pub fn to_ipa(arpabet: &str) -> Result<String> {
                 ipa.push(' ');
                 after_er = false;
             }
-            column += gap.chars().count();
             continue;
         }
-        let Piece::Phone(written, phone) = piece else { continue };
+        let Piece::Phone(phone) = piece else { continue };
+        number += 1;
         let sound = sound(phone).ok_or_else(|| {
             Error::InvalidRequest(format!(
-                "column {column}: {phone:?} is no ARPAbet phone such as HH, AH0, ER1 (39 phones, stress 0, 1 or 2 on \
-                 vowels)"
+                "phone {number}, {phone:?}, is none of ARPAbet such as HH, AH0 or ER1"
             ))
         })?;
         if after_er && sound.starts_with(|c: char| espeak::is_vowel(c) || matches!(c, 'ˈ' | 'ˌ')) {
@@ -96,7 +95,6 @@ pub fn to_ipa(arpabet: &str) -> Result<String> {
         }
         after_er = sound.ends_with("ɚ") || sound.ends_with("ɜː");
         ipa.push_str(&sound);
-        column += written.chars().count();
     }
     let trimmed = ipa.trim_end().len();
     ipa.truncate(trimmed);
@@ -109,8 +107,8 @@ pub fn to_ipa(arpabet: &str) -> Result<String> {
 enum Piece<'a> {
     /// Spaces and commas.
     Gap(&'a str),
-    /// As it is written and without the braces.
-    Phone(&'a str, &'a str),
+    /// Without its braces.
+    Phone(&'a str),
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
@@ -128,7 +126,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         let (piece, after) = rest.split_at(end);
         rest = after;
         let bare = piece.strip_prefix("{@").and_then(|piece| piece.strip_suffix('}')).unwrap_or(piece);
-        Some(if gap(first) { Piece::Gap(piece) } else { Piece::Phone(piece, bare) })
+        Some(if gap(first) { Piece::Gap(piece) } else { Piece::Phone(bare) })
     })
 }
 
@@ -170,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_phone_is_named_with_its_column() {
+    fn what_is_no_phone_is_named_with_its_place() {
         let check = |arpabet: &str, parts: [&str; 2]| {
             let refusal = to_ipa(arpabet).unwrap_err().to_string();
             assert!(parts.iter().all(|part| refusal.contains(part)), "{arpabet:?}: {refusal}");
         };
-        check("HH XX L", ["column 4", "\"XX\""]);
-        check("K1", ["column 1", "\"K1\""]);
-        check("AH3", ["column 1", "\"AH3\""]);
-        check("AH12", ["column 1", "\"AH12\""]);
-        check("həlˈoʊ", ["column 1", "həlˈoʊ"]);
-        check("{@HH}{@}", ["column 6", "\"\""]);
-        check("{@HH", ["column 1", "{@HH"]);
+        check("HH XX L", ["phone 2", "\"XX\""]);
+        check("K1", ["phone 1", "\"K1\""]);
+        check("AH3", ["phone 1", "\"AH3\""]);
+        check("AH12", ["phone 1", "\"AH12\""]);
+        check("həlˈoʊ", ["phone 1", "həlˈoʊ"]);
+        check("{@HH}{@}", ["phone 2", "\"\""]);
+        check("{@HH", ["phone 1", "{@HH"]);
         check("", ["without", "phone"]);
         check(" , ", ["without", "phone"]);
     }

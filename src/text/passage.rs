@@ -30,8 +30,8 @@ impl Prosody {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub name: String,
-    /// How many of the segment's symbols come before it; 0 is its beginning. Inside a segment it is an estimate,
-    /// from the share of the sentence's characters that come before.
+    /// How many of the segment's symbols come before it; 0 is its beginning, all of them its end.
+    /// In between it is an estimate, from the share of the sentence's characters that come before.
     pub symbol: usize,
 }
 

@@ -30,6 +30,15 @@ pub fn mark_number(c: char) -> Option<usize> {
     (number < MAX_MARKS).then_some(number)
 }
 
+impl Block {
+    fn mark(&mut self, name: String) {
+        let number =
+            u32::try_from(self.marks.len()).ok().and_then(|number| char::from_u32(FIRST_MARK + number));
+        self.text.extend(number);
+        self.marks.push(name);
+    }
+}
+
 /// The blocks of a document in the making.
 #[derive(Debug, Default)]
 pub struct Blocks {
@@ -92,15 +101,19 @@ impl Blocks {
             Break::Lasting(ms) => Pause::Break(ms),
             Break::Prevented => Pause::Break(0),
         };
+        let last = self.block.text.split_whitespace().next_back();
+        if asked == Break::Prevented && last.is_some_and(|last| end_of_sentence(last, None).is_none()) {
+            // Where there would be no pause, there is none to prevent.
+            return;
+        }
+        if !self.block.text.is_empty() {
+            self.end_block(None);
+        }
         match self.done.last_mut() {
-            _ if !self.block.text.is_empty() => {
-                let last = self.block.text.split_whitespace().next_back().unwrap_or_default();
-                // Where there would be no pause, there is none to prevent.
-                if asked != Break::Prevented || end_of_sentence(last, None).is_some() {
-                    self.end_block(Some(pause));
-                }
+            Some(last) => {
+                self.marks.drain(..).for_each(|mark| last.mark(mark));
+                last.end = Some(last.end.map_or(pause, |end| end.and(pause)));
             }
-            Some(last) => last.end = Some(last.end.map_or(pause, |end| end.and(pause))),
             None => self.lead_ms = self.lead_ms.saturating_add(pause.duration_ms()),
         }
         self.space_due = true;
@@ -128,11 +141,7 @@ impl Blocks {
         if !self.block.text.is_empty() && (due || (ended && joins && (c.is_alphanumeric() || c == '['))) {
             self.block.text.push(' ');
         }
-        for mark in self.marks.drain(..) {
-            let number = FIRST_MARK + u32::try_from(self.block.marks.len()).unwrap_or(u32::MAX - FIRST_MARK);
-            self.block.text.extend(char::from_u32(number));
-            self.block.marks.push(mark);
-        }
+        self.marks.drain(..).for_each(|mark| self.block.mark(mark));
         self.block.text.push(if mark_number(c).is_some() { char::REPLACEMENT_CHARACTER } else { c });
     }
 

@@ -9,12 +9,13 @@ use super::blocks::{Blocks, MAX_MARKS};
 use super::say_as::{self, SayAs};
 use super::values;
 use super::xml::{Node, Tag, Xml, quoted};
-use crate::error::Result;
+use crate::error::{Result, shortened};
 use crate::text::{Pause, Prosody, Reading, arpabet};
 
 const MAX_MARK_NAME_CHARACTERS: usize = 256;
 /// Notices at most; the last one says that there were more.
 const MAX_NOTICES: usize = 32;
+const MAX_NOTICE_BYTES: usize = 400;
 /// The namespace of SSML, to which the root may bind a prefix.
 const NAMESPACE: &str = "http://www.w3.org/2001/10/synthesis";
 
@@ -261,6 +262,7 @@ impl Reader<'_> {
         if self.notices.len() > MAX_NOTICES || !self.noticed.insert(what.to_owned()) {
             return;
         }
+        let what = shortened(what.to_owned(), MAX_NOTICE_BYTES);
         self.notices.push(if self.notices.len() == MAX_NOTICES {
             "more is not served, which is not listed".to_owned()
         } else {

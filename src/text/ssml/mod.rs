@@ -27,6 +27,7 @@ impl Frontend {
     /// deep, for a value that is not served, and as [`Frontend::segments`].
     pub fn ssml(&self, ssml: &str, reading: &Reading) -> Result<Passage> {
         check_length(ssml)?;
+        self.check_reading(reading)?;
         let document = document::read(ssml, reading, self.speller.is_ipa())?;
         let mut speech = Speech { lead_ms: document.blocks.lead_ms, ..Speech::default() };
         let end_marks = document.blocks.marks;
@@ -57,7 +58,8 @@ impl Frontend {
         let mut marks: Vec<Option<String>> = block.marks.into_iter().map(Some).collect();
         for (sentence, pause) in found {
             let first = speech.collector.segments.len();
-            let places = self.marked_sentence(&sentence, pause, &mut phonemes, &mut speech.collector);
+            let places =
+                self.marked_sentence(&sentence, reading, pause, &mut phonemes, &mut speech.collector);
             let segments = speech.collector.segments.get_mut(first..).unwrap_or_default();
             if segments.is_empty()
                 && first == 0
@@ -82,6 +84,7 @@ impl Frontend {
     fn marked_sentence(
         &self,
         sentence: &str,
+        reading: &Reading,
         pause: Pause,
         phonemes: &mut IntoIter<String>,
         out: &mut Collector,
@@ -94,7 +97,7 @@ impl Frontend {
                 None => plain.push(c),
             }
         }
-        self.sentence(&plain, pause, phonemes, out);
+        self.sentence(&plain, reading, pause, phonemes, out);
         let bytes = plain.len().max(1) as f32;
         places.into_iter().map(|(number, at)| (number, at as f32 / bytes)).collect()
     }
@@ -113,11 +116,12 @@ struct Speech {
 /// The pause behind a block that ends with the sentence `last` before the word `next`.
 fn end(asked: Option<Pause>, last: &str, next: Option<&str>) -> Pause {
     let token = last.split_whitespace().next_back().unwrap_or_default();
+    let token: String = token.chars().filter(|c| mark_number(*c).is_none()).collect();
     match asked {
         Some(Pause::Break(ms)) => Pause::Break(ms),
-        Some(asked) => end_of_sentence(token, None).map_or(asked, |natural| natural.and(asked)),
+        Some(asked) => end_of_sentence(&token, None).map_or(asked, |natural| natural.and(asked)),
         None if token.ends_with([',', ';', ':', '—']) => Pause::Clause,
-        None => end_of_sentence(token, next).unwrap_or(Pause::None),
+        None => end_of_sentence(&token, next).unwrap_or(Pause::None),
     }
 }
 
@@ -129,9 +133,10 @@ fn place(marks: Vec<(String, f32)>, segments: &mut [super::Segment]) -> Vec<Stri
     }
     for (name, share) in marks {
         let mut before = (share * total as f32).round() as usize;
-        for segment in segments.iter_mut() {
-            if before < segment.ids.len() {
-                segment.marks.push(Mark { name, symbol: before });
+        let last = segments.len() - 1;
+        for (index, segment) in segments.iter_mut().enumerate() {
+            if before < segment.ids.len() || index == last {
+                segment.marks.push(Mark { name, symbol: before.min(segment.ids.len()) });
                 break;
             }
             before -= segment.ids.len();

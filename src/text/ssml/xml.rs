@@ -8,14 +8,14 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result, shortened};
 
 /// Elements within each other at most.
 pub const MAX_DEPTH: usize = 32;
 /// Attributes of one tag at most.
 pub const MAX_ATTRIBUTES: usize = 32;
-/// Characters of a value that an error repeats.
-const QUOTED_CHARACTERS: usize = 40;
+/// A reason that names what was sent is cut to this.
+const MAX_REASON_BYTES: usize = 1000;
 
 /// An element's start.
 #[derive(Debug)]
@@ -175,7 +175,7 @@ impl<'a> Xml<'a> {
         let unknown = || {
             let reason = format!(
                 "&{}; is neither a character's number nor &lt; &gt; &amp; &apos; &quot;",
-                excerpt(name)
+                Excerpt(name)
             );
             self.refuse(at, &reason)
         };
@@ -201,18 +201,12 @@ fn check_attributes(raw: &str) -> Result<(), &'static str> {
 
 /// A value as a message repeats it.
 pub fn quoted(value: &str) -> String {
-    format!("{:?}", excerpt(value))
-}
-
-fn excerpt(value: &str) -> String {
-    match value.char_indices().nth(QUOTED_CHARACTERS) {
-        Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
-        None => value.to_owned(),
-    }
+    format!("`{}`", Excerpt(value))
 }
 
 fn refusal(source: &str, at: usize, reason: &str) -> Error {
     let (line, column) = place(source, at);
+    let reason = shortened(reason.to_owned(), MAX_REASON_BYTES);
     Error::InvalidRequest(format!("SSML, line {line}, column {column}: {reason}"))
 }
 
