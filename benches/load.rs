@@ -104,7 +104,8 @@ impl Client {
     /// Speaks `text` and hears it to the end: all that another transport would do in another way.
     fn hear(&self, text: &str) -> Result<Heard> {
         let began = Instant::now();
-        let segments = self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default())?;
+        let segments =
+            self.synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default())?.segments;
         let stream = self.synthesizer.speak(segments, StreamRequest::new(self.speaker.clone()))?;
         let rate = f64::from(self.synthesizer.sample_rate_hz());
         let mut chunks = Vec::new();

@@ -111,8 +111,10 @@ impl ServedVoice {
             Some(name) => self.speakers.named(Some(name))?,
             None => vec![1.0; self.speakers.dimensions],
         };
-        let segments =
-            self.synthesizer.segments(&Script::Text("a ready voice".to_owned()), &Reading::default())?;
+        let segments = self
+            .synthesizer
+            .passage(&Script::Text("a ready voice".to_owned()), &Reading::default())?
+            .segments;
         let request = StreamRequest::new(speaker);
         self.synthesizer.speak(segments, request)
     }

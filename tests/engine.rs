@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     fn segments(&self, text: &str) -> Vec<Segment> {
-        self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default()).unwrap()
+        self.synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default()).unwrap().segments
     }
 
     fn try_speak(&self, text: &str, request: StreamRequest) -> Result<AudioStream, Error> {
@@ -429,8 +429,9 @@ fn a_sentence_tells_its_length_at_any_speaking_rate() {
     let synthesizer = &fixture.synthesizer;
     for speaking_rate in [1.0, 1.6] {
         let segments = synthesizer
-            .segments(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
-            .unwrap();
+            .passage(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
+            .unwrap()
+            .segments;
         let stream =
             synthesizer.speak(segments, StreamRequest { speaking_rate, ..fixture.request(7) }).unwrap();
         let (mut sentences, mut since_the_last) = (0, 0);

@@ -59,6 +59,7 @@ impl Feed {
     pub fn start(
         messages: Streaming<pb::SynthesizeIncrementalRequest>,
         voice: Arc<ServedVoice>,
+        reading: Reading,
         whole_sentences: bool,
         limits: FeedLimits,
     ) -> Self {
@@ -66,8 +67,12 @@ impl Feed {
         let (listening, nobody_reads) = oneshot::channel();
         tokio::spawn(listen(messages, limits, Arc::clone(&inbox), nobody_reads));
         let (sender, receiver) = channel(SEGMENTS_AHEAD);
-        let reader =
-            Reader { inbox, voice, text: IncrementalText::new(Reading::default(), whole_sentences), _listening: listening };
+        let reader = Reader {
+            inbox,
+            voice,
+            text: IncrementalText::new(reading, whole_sentences),
+            _listening: listening,
+        };
         tokio::spawn(reader.run(sender));
         Self(receiver)
     }
