@@ -58,6 +58,10 @@ fn speaks_into_a_wav_file() {
     assert!((11_025..66_150).contains(&samples.len()), "{} samples", samples.len());
     assert!(samples.iter().any(|&sample| sample.unsigned_abs() > 3_000), "silence");
     assert!(output.stdout.is_empty());
+    let audio_s = samples.len() as f32 / 22_050.0;
+    assert_eq!(stderr(&output), format!("wrote {} ({audio_s:.2} s of audio)\n", path.display()));
+    let quiet = mezzavoce(&["say", "Good morning.", "--quiet", "-o", path.to_str().unwrap()]);
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", stderr(&quiet));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub fn script(
 ) -> Result<Script> {
     use pb::synthesize_request::Content;
     let Some(content) = content else {
-        return refuse("neither text, nor phonemes, nor SSML is given".to_owned());
+        return refuse("neither text nor phonemes nor SSML is given".to_owned());
     };
     let (Content::Text(text) | Content::Phonemes(text) | Content::Ssml(text)) = &content;
     check_text_bytes(text.len(), max_text_bytes)?;
