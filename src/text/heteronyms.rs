@@ -300,9 +300,9 @@ impl<'a> Context<'a> {
                     Part::Noun
                 }
             }
-            _ if is_in(OBJECTS, previous) && is_in(CAUSATIVES, second) && !is_s_form => Part::Verb,
             _ if self.asks(skipped, HAVE) && self.is_own_participle() => Part::Past,
             _ if self.asks(skipped, TO_AND_MODALS) && !is_s_form => Part::Verb,
+            _ if is_in(OBJECTS, previous) && is_in(CAUSATIVES, second) && !is_s_form => Part::Verb,
             _ if is_in(PLURAL_SUBJECTS, previous) => self.subject_before(true),
             _ if is_in(SINGULAR_SUBJECTS, previous) => self.subject_before(false),
             _ if is_in(HAVE, previous) => match self.is_own_participle() {
@@ -316,9 +316,11 @@ impl<'a> Context<'a> {
                 false => Part::Noun,
             },
             _ if is_in(CONJUNCTIONS, previous) && conjunctions > 0 => {
-                let other = self.at(self.at - skipped - 2);
+                let Some(before) = self.at.checked_sub(skipped + 2).filter(|_| !back(2).is_empty()) else {
+                    return self.first_of_clause(is_s_form);
+                };
+                let other = self.at(before);
                 match other.part_within(conjunctions - 1) {
-                    _ if back(2).is_empty() => self.first_of_clause(is_s_form),
                     Part::Verb if !is_s_form && other.follows_infinitive_sign() => self.base_form(),
                     _ if self.is_own_participle() => self.subject_before(true),
                     _ if is_s_form && second.ends_with('s') && is_in(DETERMINERS, next) => Part::Verb,
@@ -564,7 +566,7 @@ pub fn reading(context: &Context<'_>, written: &str) -> Option<&'static str> {
                 )
                 || (noun && is_in(HAVE, previous))
                 || (previous.is_empty() && is_in(BE, next));
-            (metal && part != Part::Verb || is_in(THINGS, next)).then_some("lˈɛd")
+            (metal && !is_in(TO_AND_MODALS, previous)).then_some("lˈɛd")
         }
         "live" => {
             const SHOWN: &[&str] =
