@@ -99,7 +99,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("The estimate was too low.", "estimate", "ˈɛstɪmət"),
     ("Experts estimate the cost at ten million.", "estimate", "ˈɛstɪmˌeɪt"),
     ("She is a graduate of Yale.", "graduate", "ɡɹˈædʒuːət"),
-    ("They graduate in May.", "graduate", "ɡɹˈædʒʊˌeɪt"),
+    ("They graduate in May.", "graduate", "ɡɹˈædʒuːˌeɪt"),
     ("A moderate wind is expected.", "moderate", "mˈɑːdɚɹət"),
     ("You need a permit to fish.", "permit", "pˈɜːmɪt"),
     ("The rules do not permit it.", "permit", "pɚmˈɪt"),

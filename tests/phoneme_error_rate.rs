@@ -155,10 +155,10 @@ fn check(kind: &str, limit_with: f64, limit_without: f64) {
 
 #[test]
 fn words_sound_as_the_voice_was_trained() {
-    check("words", 9.4, 7.0);
+    check("words", 9.2, 6.7);
 }
 
 #[test]
 fn sentences_sound_as_the_voice_was_trained() {
-    check("sentences", 2.9, 2.3);
+    check("sentences", 2.9, 2.2);
 }

@@ -15,8 +15,11 @@ pub fn parse(text: &str, name: &str) -> Result<Lexicon> {
     let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let (line, column) = match error {
-            // The parser does not say where.
-            roxmltree::Error::DtdDetected => declaration(text),
+            // The parser does not say where these are.
+            roxmltree::Error::DtdDetected => end(text.split("<!DOCTYPE").next().unwrap_or_default()),
+            roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream => {
+                end(text.trim_end())
+            }
             _ => (error.pos().row as usize, error.pos().col as usize),
         };
         at(name, line, column, error)
@@ -43,11 +46,10 @@ pub fn parse(text: &str, name: &str) -> Result<Lexicon> {
     Ok(lexicon)
 }
 
-/// The line and column of the document type declaration.
-fn declaration(text: &str) -> (usize, usize) {
-    let before = text.split("<!DOCTYPE").next().unwrap_or_default();
-    let column = before.split('\n').next_back().unwrap_or_default().chars().count() + 1;
-    (before.split('\n').count(), column)
+/// The line and column behind `text`.
+fn end(text: &str) -> (usize, usize) {
+    let column = text.split('\n').next_back().unwrap_or_default().chars().count() + 1;
+    (text.split('\n').count(), column)
 }
 
 fn is_named(node: Node<'_, '_>, name: &str) -> bool {
