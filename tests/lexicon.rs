@@ -252,7 +252,7 @@ fn a_lexicon_that_is_wrong_is_refused_with_its_place_and_the_rule() {
     check(pls("<example>", "<exemple>").replace("mis", ""), &["n.pls:8:"]);
     check(pls("ˌeɪtiːənˈtiː", "EH"), &["n.pls:12:", "\"EH\"", "'E'"]);
     check(pls("<!-- names -->", "<!DOCTYPE lexicon [<!ENTITY a \"b\">]>"), &["n.pls:2:", "DTD"]);
-    check(pls("</lexicon>", ""), &["n.pls:13:"]);
+    check(pls("</lexicon>", ""), &["n.pls:12:80:", "never closed"]);
     check(pls("<lexicon ", "<speak ").replace("speak", ""), &["n.pls:"]);
     let bytes = |bytes: &[u8]| Lexicon::parse_tsv(bytes, "n.tsv").unwrap_err().to_string();
     check(bytes(b"a\t\xc3\xa6\nb\xff\t"), &["n.tsv:2:2:", "0xff", "UTF-8"]);

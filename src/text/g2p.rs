@@ -184,7 +184,7 @@ impl G2p {
             .and_then(|entry| resolve(entry, part))
     }
 
-    /// The stem of a word in `-s`, `-ed`, `-ing`, `-ly`, `-er`, `-ness`, `un-`, with its ending.
+    /// The stem of a word in `-s`, `-ed`, `-ing`, `-ly`, `-er`, `-est`, `-ness`, `un-`, with its ending.
     fn derived(&self, word: &str, part: Part) -> Option<String> {
         let stem = |ending: &str| word.strip_suffix(ending).filter(|stem| stem.len() >= 2);
         if let Some(owner) = stem("'s").or_else(|| stem("s'")).or_else(|| stem("'")) {
@@ -210,11 +210,16 @@ impl G2p {
             ("less", "ləs"),
             ("er", "əɹ"),
             ("ers", "əɹz"),
+            ("est", "ᵻst"),
             ("ful", "fᵊl"),
             ("ish", "ɪʃ"),
         ] {
             if let Some(raw) = stem(ending).and_then(|s| {
-                if ending.starts_with("er") { self.verb(s, None) } else { self.any(s, Part::Adjective) }
+                if matches!(ending, "er" | "ers" | "est") {
+                    self.verb(s, None)
+                } else {
+                    self.any(s, Part::Adjective)
+                }
             }) {
                 return Some(format!("{raw}{sound}"));
             }

@@ -7,6 +7,15 @@
 //!
 //! Never looks at meaning beyond the few words that a reading lists.
 
+mod readings;
+mod words;
+
+pub use readings::reading;
+use words::{
+    ADJECTIVAL, ADJECTIVES, ADVERBS, BE, CAUSATIVES, CONJUNCTIONS, DEGREES, DETERMINERS, HAVE, OBJECTS,
+    PAST_SIGNS, PLURAL_SUBJECTS, PREPOSITIONS, PRESENT_SIGNS, SINGULAR_SUBJECTS, TO_AND_MODALS,
+};
+
 /// What a heteronym is in its sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -30,201 +39,6 @@ impl Part {
         }
     }
 }
-
-const TO_AND_MODALS: &[&str] = &[
-    "to",
-    "will",
-    "would",
-    "can",
-    "could",
-    "should",
-    "must",
-    "shall",
-    "may",
-    "might",
-    "cannot",
-    "do",
-    "does",
-    "did",
-    "don't",
-    "doesn't",
-    "didn't",
-    "won't",
-    "wouldn't",
-    "can't",
-    "couldn't",
-    "shouldn't",
-    "mustn't",
-    "let's",
-    "please",
-    "i'll",
-    "you'll",
-    "he'll",
-    "she'll",
-    "it'll",
-    "we'll",
-    "they'll",
-    "i'd",
-    "you'd",
-    "he'd",
-    "she'd",
-    "we'd",
-    "they'd",
-];
-const PLURAL_SUBJECTS: &[&str] = &["i", "you", "we", "they", "who", "people"];
-const SINGULAR_SUBJECTS: &[&str] = &["he", "she", "it", "everyone", "someone", "nobody", "everybody"];
-const OBJECTS: &[&str] = &["me", "him", "them", "us", "it", "her", "you", "myself", "himself", "themselves"];
-const BE: &[&str] = &[
-    "am", "is", "are", "was", "were", "be", "been", "being", "isn't", "aren't", "wasn't", "weren't", "i'm",
-    "you're", "we're", "they're", "he's", "she's", "it's", "that's", "seem", "seems", "seemed", "feel",
-    "feels", "felt", "become", "became", "look", "looks", "looked",
-];
-const HAVE: &[&str] = &[
-    "have",
-    "has",
-    "had",
-    "having",
-    "i've",
-    "you've",
-    "we've",
-    "they've",
-    "haven't",
-    "hasn't",
-    "hadn't",
-    "should've",
-    "could've",
-    "would've",
-];
-const DETERMINERS: &[&str] = &[
-    "the", "a", "an", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those",
-    "no", "any", "some", "every", "each", "either", "neither", "another", "such", "what", "which", "whose",
-    "all", "both", "many", "several", "few", "more", "most", "one", "two", "three", "four", "five", "six",
-    "seven", "eight", "nine", "ten", "hundred", "thousand", "million", "first", "second", "third", "last",
-    "next",
-];
-const PREPOSITIONS: &[&str] = &[
-    "of", "in", "on", "at", "by", "for", "with", "from", "into", "onto", "upon", "about", "over", "under",
-    "after", "before", "between", "through", "during", "without", "within", "against", "among", "across",
-    "behind", "near", "than", "as", "like", "per", "via", "towards", "toward", "beyond", "despite", "around",
-];
-const DEGREES: &[&str] = &["very", "so", "too", "quite", "rather", "how", "fairly", "extremely", "pretty"];
-const ADVERBS: &[&str] = &[
-    "not",
-    "never",
-    "always",
-    "often",
-    "also",
-    "just",
-    "still",
-    "already",
-    "even",
-    "ever",
-    "then",
-    "now",
-    "soon",
-    "only",
-    "twice",
-    "once",
-    "again",
-    "sometimes",
-    "usually",
-    "rarely",
-    "probably",
-    "all",
-];
-const ADJECTIVES: &[&str] = &[
-    "new", "old", "big", "small", "good", "bad", "great", "large", "long", "short", "high", "low", "early",
-    "late", "young", "strong", "weak", "full", "other", "same", "own", "main", "major", "minor", "best",
-    "worst", "better", "whole", "open", "free", "cold", "hot", "warm", "dry", "wet", "quick", "slow", "red",
-    "blue", "green", "white", "black", "foreign", "modern", "common", "extra", "fresh", "heavy", "light",
-    "rich", "poor", "clear", "real", "true", "right", "wrong", "dead", "hard", "soft", "loud", "north",
-    "south", "daily",
-];
-const CONJUNCTIONS: &[&str] = &["and", "or", "but", "nor"];
-/// After these and an object a verb has no `to`: `let him record`.
-const CAUSATIVES: &[&str] = &[
-    "let", "lets", "make", "makes", "made", "help", "helps", "helped", "see", "saw", "watch", "watched",
-    "hear", "heard", "have", "had",
-];
-/// Heteronyms that may be adjectives before a noun or after `is`.
-const ADJECTIVAL: &[&str] = &[
-    "absent",
-    "abstract",
-    "affiliate",
-    "aggregate",
-    "alternate",
-    "animate",
-    "appropriate",
-    "approximate",
-    "articulate",
-    "bass",
-    "close",
-    "closer",
-    "compact",
-    "complete",
-    "consummate",
-    "converse",
-    "coordinate",
-    "covert",
-    "crooked",
-    "degenerate",
-    "deliberate",
-    "desolate",
-    "diffuse",
-    "dogged",
-    "duplicate",
-    "elaborate",
-    "frequent",
-    "intimate",
-    "invalid",
-    "learned",
-    "legitimate",
-    "illegitimate",
-    "live",
-    "moderate",
-    "perfect",
-    "present",
-    "ragged",
-    "separate",
-    "subordinate",
-];
-/// Words that tell that what is told is past.
-const PAST_SIGNS: &[&str] = &[
-    "yesterday",
-    "ago",
-    "was",
-    "were",
-    "had",
-    "did",
-    "said",
-    "took",
-    "went",
-    "came",
-    "got",
-    "sat",
-    "stood",
-    "found",
-    "gave",
-    "saw",
-    "thought",
-    "told",
-    "knew",
-    "left",
-    "began",
-    "opened",
-    "picked",
-    "last",
-    "earlier",
-    "finally",
-    "already",
-    "aloud",
-    "once",
-    "made",
-    "held",
-    "wrote",
-];
-const PRESENT_SIGNS: &[&str] =
-    &["every", "always", "usually", "often", "sometimes", "daily", "never", "now", "today", "generally"];
 
 fn is_in(list: &[&str], word: &str) -> bool {
     list.contains(&word)
@@ -300,9 +114,9 @@ impl<'a> Context<'a> {
                     Part::Noun
                 }
             }
-            _ if is_in(OBJECTS, previous) && is_in(CAUSATIVES, second) && !is_s_form => Part::Verb,
             _ if self.asks(skipped, HAVE) && self.is_own_participle() => Part::Past,
             _ if self.asks(skipped, TO_AND_MODALS) && !is_s_form => Part::Verb,
+            _ if is_in(OBJECTS, previous) && is_in(CAUSATIVES, second) && !is_s_form => Part::Verb,
             _ if is_in(PLURAL_SUBJECTS, previous) => self.subject_before(true),
             _ if is_in(SINGULAR_SUBJECTS, previous) => self.subject_before(false),
             _ if is_in(HAVE, previous) => match self.is_own_participle() {
@@ -316,9 +130,11 @@ impl<'a> Context<'a> {
                 false => Part::Noun,
             },
             _ if is_in(CONJUNCTIONS, previous) && conjunctions > 0 => {
-                let other = self.at(self.at - skipped - 2);
+                let Some(before) = self.at.checked_sub(skipped + 2).filter(|_| !back(2).is_empty()) else {
+                    return self.first_of_clause(is_s_form);
+                };
+                let other = self.at(before);
                 match other.part_within(conjunctions - 1) {
-                    _ if back(2).is_empty() => self.first_of_clause(is_s_form),
                     Part::Verb if !is_s_form && other.follows_infinitive_sign() => self.base_form(),
                     _ if self.is_own_participle() => self.subject_before(true),
                     _ if is_s_form && second.ends_with('s') && is_in(DETERMINERS, next) => Part::Verb,
@@ -390,8 +206,11 @@ impl<'a> Context<'a> {
 
     /// Whether `read` is said as in the past: after a singular subject, or beside a sign of it.
     fn is_told_as_past(&self, plural: bool) -> bool {
-        let start =
-            (0..self.at).rev().take(12).find(|&i| self.closed.get(i) == Some(&true)).map_or(0, |i| i + 1);
+        let start = (0..self.at)
+            .rev()
+            .take(12)
+            .find(|&i| self.closed.get(i) == Some(&true))
+            .map_or(self.at.saturating_sub(12), |i| i + 1);
         let near = self.words.get(start..).unwrap_or_default();
         let sign = |list: &[&str]| near.iter().take(24).any(|word| word != self.word() && is_in(list, word));
         let earlier = self.words.get(start..self.at).unwrap_or_default();
@@ -447,278 +266,20 @@ impl<'a> Context<'a> {
 
 /// Verbs that an adjective may follow: `came close`, `went live`.
 fn takes_adjective(word: &str) -> bool {
+    #[rustfmt::skip]
     const VERBS: &[&str] = &[
-        "come",
-        "came",
-        "comes",
-        "coming",
-        "get",
-        "gets",
-        "got",
-        "getting",
-        "go",
-        "goes",
-        "going",
-        "went",
-        "stay",
-        "stayed",
-        "keep",
-        "kept",
-        "stand",
-        "stood",
-        "sit",
-        "sat",
-        "draw",
-        "drew",
-        "hold",
-        "held",
-        "remain",
-        "remained",
-        "broadcast",
-        "streamed",
-        "performed",
-        "played",
-        "recorded",
-        "sing",
-        "play",
-        "turned",
-        "appear",
-        "moved",
-        "move",
-        "live",
-        "lived",
-        "keeps",
-        "stays",
+        "come", "came", "comes", "coming", "get", "gets", "got", "getting", "go", "goes", "going", "went",
+        "stay", "stayed", "keep", "kept", "stand", "stood", "sit", "sat", "draw", "drew", "hold", "held",
+        "remain", "remained", "broadcast", "streamed", "performed", "played", "recorded", "sing", "play",
+        "turned", "appear", "moved", "move", "live", "lived", "keeps", "stays",
     ];
     is_in(VERBS, word)
 }
 
 fn is_adjective(word: &str) -> bool {
-    const ENDINGS: &[&str] =
-        &["al", "ic", "ous", "ful", "ive", "able", "ible", "less", "ary", "ish", "est", "ern", "ese"];
+    #[rustfmt::skip]
+    const ENDINGS: &[&str] = &[
+        "al", "ic", "ous", "ful", "ive", "able", "ible", "less", "ary", "ish", "est", "ern", "ese",
+    ];
     is_in(ADJECTIVES, word) || (word.len() > 4 && ENDINGS.iter().any(|ending| word.ends_with(ending)))
-}
-
-const WITH_READINGS: &[&str] = &[
-    "lead", "live", "lives", "minute", "bass", "bow", "bows", "row", "dove", "tear", "tears", "wind",
-    "winds", "wound", "close", "closer", "resume", "resumes", "polish", "aged", "blessed", "content",
-    "export", "exports", "protest", "protests",
-];
-
-/// Readings, in the dictionary's alphabet, of words whose part of speech does not tell them apart or that the
-/// dictionary lists once.
-pub fn reading(context: &Context<'_>, written: &str) -> Option<&'static str> {
-    let word = context.word();
-    if !is_in(WITH_READINGS, word) {
-        return None;
-    }
-    let part = context.part();
-    let (previous, next, second) = (context.before(1), context.after(1), context.after(2));
-    let any = |list: &[&str]| context.words.iter().take(40).any(|word| is_in(list, word));
-    let noun = part == Part::Noun;
-    match word {
-        "lead" => {
-            const THINGS: &[&str] = &[
-                "pipe",
-                "pipes",
-                "paint",
-                "poisoning",
-                "acid",
-                "bullet",
-                "bullets",
-                "shot",
-                "weight",
-                "weights",
-                "ore",
-                "mine",
-                "mines",
-                "exposure",
-                "glass",
-                "crystal",
-                "solder",
-                "roof",
-                "shield",
-                "box",
-                "levels",
-                "contamination",
-                "sheet",
-                "battery",
-                "batteries",
-                "oxide",
-                "content",
-                "coffin",
-            ];
-            const METALS: &[&str] = &[
-                "iron", "zinc", "copper", "tin", "mercury", "silver", "steel", "gold", "arsenic", "cadmium",
-            ];
-            let amount = previous == "of" && !is_in(&["in", "out", "because"], context.before(2));
-            let beside =
-                |conjunction: &str, other: &str| is_in(CONJUNCTIONS, conjunction) && is_in(METALS, other);
-            let metal = is_in(THINGS, next)
-                || (amount && !is_in(DETERMINERS, previous))
-                || beside(next, second)
-                || beside(previous, context.before(2))
-                || is_in(
-                    &["molten", "melted", "contains", "contain", "contained", "like", "toxic"],
-                    previous,
-                )
-                || (noun && is_in(HAVE, previous))
-                || (previous.is_empty() && is_in(BE, next));
-            (metal && part != Part::Verb || is_in(THINGS, next)).then_some("lˈɛd")
-        }
-        "live" => {
-            const SHOWN: &[&str] =
-                &["music", "tv", "television", "radio", "on", "now", "today", "tonight", "from"];
-            const PLACES: &[&str] = &["television", "tv", "radio", "air", "stage", "camera"];
-            let shown = part == Part::Adjective
-                || (next == "on" && is_in(PLACES, second))
-                || (takes_adjective(previous) && previous != "live")
-                || (is_in(BE, previous) && (next.is_empty() || is_in(SHOWN, next)));
-            Some(if shown { "lˈIv" } else { "lˈɪv" })
-        }
-        "lives" => {
-            const TAKEN: &[&str] =
-                &["save", "saved", "saves", "lost", "cost", "change", "changed", "human", "many"];
-            let are = noun && context.after_content(previous, true) != Part::Verb
-                || is_in(TAKEN, previous)
-                || is_in(DETERMINERS, previous) && !is_in(&["that", "which", "one"], previous);
-            let starts = is_in(&["who", "he", "she", "it", "that", "which"], previous);
-            let someone =
-                is_in(&["in", "at", "with", "on", "near", "alone", "by", "here", "there", "next"], next);
-            let dweller = someone
-                && !is_in(DETERMINERS, previous)
-                && !is_in(PREPOSITIONS, previous)
-                && !is_in(TAKEN, previous)
-                && !is_in(BE, previous);
-            Some(if are && !starts && !dweller { "lˈIvz" } else { "lˈɪvz" })
-        }
-        "minute" => {
-            const SMALL: &[&str] = &[
-                "detail",
-                "details",
-                "amount",
-                "amounts",
-                "particles",
-                "particle",
-                "quantity",
-                "quantities",
-                "fraction",
-                "difference",
-                "differences",
-                "crack",
-                "cracks",
-                "traces",
-                "organisms",
-                "changes",
-                "fragments",
-                "creatures",
-            ];
-            let small = previous == "a"
-                && context.is_content(next)
-                && !is_in(&["hand", "hands", "ago", "later"], next);
-            (small || is_in(SMALL, next) || part == Part::Adjective || is_in(DEGREES, previous))
-                .then_some("mInˈut")
-        }
-        "bass" => {
-            const FISH: &[&str] = &[
-                "fish",
-                "fishing",
-                "fished",
-                "caught",
-                "catch",
-                "sea",
-                "striped",
-                "largemouth",
-                "smallmouth",
-                "lake",
-                "river",
-                "pond",
-                "boat",
-                "grilled",
-                "fried",
-                "fisherman",
-                "trout",
-                "hook",
-                "hooked",
-            ];
-            Some(if any(FISH) { "bˈæs" } else { "bˈAs" })
-        }
-        "bow" | "bows" => {
-            let ship =
-                any(&["ship", "ship's", "boat", "boat's", "stern", "deck", "vessel", "sailors", "prow"]);
-            let bent = is_in(&["take", "took", "takes", "deep", "low", "polite", "final"], previous)
-                || (is_in(&["take", "took", "takes", "made", "with"], context.before(2))
-                    && previous == "a"
-                    && next != "and")
-                || is_in(&["down", "out", "before"], next) && !any(&["arrow", "arrows", "violin"]);
-            (noun && (ship || bent)).then(|| if word == "bow" { "bˈW" } else { "bˈWz" })
-        }
-        "row" => {
-            let quarrel = is_in(&["about", "over"], next) && previous != "in"
-                || (context.before(2) == "had" && previous == "a");
-            quarrel.then_some("ɹˈW")
-        }
-        "dove" => (is_in(&["into", "in", "off", "down", "under", "deep", "headfirst", "for"], next)
-            && !is_in(DETERMINERS, previous)
-            && !is_adjective(previous))
-        .then_some("dˈOv"),
-        "tear" | "tears" => {
-            const TORN: &[&str] = &[
-                "fabric", "cloth", "paper", "shirt", "muscle", "dress", "jeans", "ligament", "curtain",
-                "sail", "coat",
-            ];
-            let apart = is_in(&["up", "down", "apart", "off", "open", "out", "through", "away", "at"], next);
-            let torn = noun && (any(TORN) || context.before(2) == "wear")
-                || (apart && !is_in(PREPOSITIONS, previous) && !is_in(DETERMINERS, previous));
-            torn.then(|| if word == "tear" { "tˈɛɹ" } else { "tˈɛɹz" })
-        }
-        "wind" | "winds" => {
-            const WAYS: &[&str] = &[
-                "road",
-                "river",
-                "path",
-                "trail",
-                "stream",
-                "track",
-                "staircase",
-                "roads",
-                "rivers",
-                "paths",
-            ];
-            let turned = part == Part::Verb
-                || is_in(WAYS, previous)
-                || (matches!((next, previous), ("up" | "down" | "back", before) if !is_in(DETERMINERS, before)));
-            let (bent, blown) = if word == "wind" { ("wˈInd", "wˈɪnd") } else { ("wˈIndz", "wˈɪndz") };
-            Some(if turned { bent } else { blown })
-        }
-        "wound" if is_in(&["up", "around", "down"], next) && !is_in(DETERMINERS, previous) => Some("wˈWnd"),
-        "close" if is_in(&["to", "by", "together", "enough", "behind", "friend", "friends"], next) => {
-            let shut = next == "to" && is_in(&["will", "must", "to"], previous);
-            Some(if shut { "klˈOz" } else { "klˈOs" })
-        }
-        "close"
-            if next.is_empty() && is_in(&["keep", "kept", "keeps", "hold", "held"], context.before(3)) =>
-        {
-            Some("klˈOs")
-        }
-        "closer" => Some("klˈOsəɹ"),
-        "export" => (part == Part::Verb).then_some("ɛkspˈɔɹt"),
-        "exports" => (part == Part::Verb).then_some("ɛkspˈɔɹts"),
-        "protest" => (part == Part::Verb).then_some("pɹətˈɛst"),
-        "protests" => (part == Part::Verb).then_some("pɹətˈɛsts"),
-        "resume" => noun.then_some("ɹˈɛzəmˌA"),
-        "resumes" => noun.then_some("ɹˈɛzəmˌAz"),
-        "polish" if written.starts_with('P') => {
-            let command = context.at == 0 && (is_in(DETERMINERS, next) || is_in(OBJECTS, next));
-            Some(if command { "pˈɑlɪʃ" } else { "pˈOlɪʃ" })
-        }
-        "aged" if previous == "the" => Some("ˈAʤᵻd"),
-        "blessed" if is_in(DETERMINERS, previous) && context.is_content(next) => Some("blˈɛsᵻd"),
-        "content" => Some(if part == Part::Adjective || is_in(&["to", "with"], next) && !noun {
-            "kəntˈɛnt"
-        } else {
-            "kˈɑntɛnt"
-        }),
-        _ => None,
-    }
 }

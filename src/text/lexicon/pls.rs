@@ -14,7 +14,14 @@ const MAX_NODES: u32 = 2_000_000;
 pub fn parse(text: &str, name: &str) -> Result<Lexicon> {
     let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
-        let (line, column) = (error.pos().row as usize, error.pos().col as usize);
+        let (line, column) = match error {
+            // The parser does not say where these are.
+            roxmltree::Error::DtdDetected => end(text.split("<!DOCTYPE").next().unwrap_or_default()),
+            roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream => {
+                end(text.trim_end())
+            }
+            _ => (error.pos().row as usize, error.pos().col as usize),
+        };
         at(name, line, column, error)
     })?;
     let reader = Reader { document: &document, name };
@@ -37,6 +44,12 @@ pub fn parse(text: &str, name: &str) -> Result<Lexicon> {
         reader.lexeme(lexeme, alphabet, &mut lexicon)?;
     }
     Ok(lexicon)
+}
+
+/// The line and column behind `text`.
+fn end(text: &str) -> (usize, usize) {
+    let column = text.split('\n').next_back().unwrap_or_default().chars().count() + 1;
+    (text.split('\n').count(), column)
 }
 
 fn is_named(node: Node<'_, '_>, name: &str) -> bool {
