@@ -233,7 +233,7 @@ fn voices() {
         kv_cache_bytes: 512 << 20,
         slow_client_timeout: Duration::from_secs(10),
     };
-    let options = VoiceOptions { precision: PRECISION, accelerator: Accelerator::Cpu, engine };
+    let options = VoiceOptions { precision: PRECISION, accelerator: Accelerator::Cpu, engine, lexicon: None };
     let repertoire = Repertoire::new(Arc::clone(runtime()), options, Metrics::new());
     println!("\nvoices loaded and unloaded  RSS MiB");
     for round in 1..=30 {

@@ -45,7 +45,7 @@ pub struct Blocks {
     pub done: Vec<Block>,
     /// Breaks before the first block, in milliseconds.
     pub lead_ms: u32,
-    /// Marks that come before the next character.
+    /// Marks that come before the next word.
     pub marks: Vec<String>,
     block: Block,
     space_due: bool,
@@ -141,7 +141,10 @@ impl Blocks {
         if !self.block.text.is_empty() && (due || (ended && joins && (c.is_alphanumeric() || c == '['))) {
             self.block.text.push(' ');
         }
-        self.marks.drain(..).for_each(|mark| self.block.mark(mark));
+        // Between two words, where they come between no word and its mark.
+        if self.block.text.is_empty() || self.block.text.ends_with(' ') {
+            self.marks.drain(..).for_each(|mark| self.block.mark(mark));
+        }
         self.block.text.push(if mark_number(c).is_some() { char::REPLACEMENT_CHARACTER } else { c });
     }
 

@@ -232,7 +232,12 @@ fn telephone(text: &str) -> Option<String> {
             '#' => "pound".into(),
             c if c.is_ascii_alphabetic() => c.to_ascii_uppercase().to_string(),
             ' ' | '\t' | '\n' | '\r' | '\u{a0}' | '-' | '.' | '/' | '(' | ')' | '‑' | '–' => {
-                groups.push(Vec::new());
+                let named = groups
+                    .last()
+                    .is_some_and(|group| group.first().is_some_and(|first| first == "extension"));
+                if !named || groups.last().is_some_and(|group| group.len() > 1) {
+                    groups.push(Vec::new());
+                }
                 continue;
             }
             _ => return None,
