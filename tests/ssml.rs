@@ -206,7 +206,7 @@ fn marks_lie_where_they_stand() {
     assert_eq!(texts(&marked), texts(&plain));
     let names: Vec<&str> =
         marked.segments.iter().flat_map(|segment| &segment.marks).map(|mark| mark.name.as_str()).collect();
-    assert_eq!(names, ["1", "2", "3", "4"]);
+    assert_eq!((names, marked.end_marks), (vec!["1", "2", "3"], vec!["4".to_owned()]));
 
     // Those in text that is not spoken are not lost.
     let swallowed =
