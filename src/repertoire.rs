@@ -16,7 +16,7 @@ use crate::precision::{Device, Plan, Precision, Purpose, resolve};
 use crate::runtime::{Accelerator, Runtime};
 use crate::synthesizer::{Script, Synthesizer};
 use crate::telemetry::Metrics;
-use crate::text::Reading;
+use crate::text::{Lexicon, Reading};
 use crate::voice::{Speakers, SymbolTable, Voice};
 
 /// Streams that warm the decoder up together.
@@ -37,6 +37,7 @@ pub struct VoiceOptions {
     pub precision: Precision,
     pub accelerator: Accelerator,
     pub engine: EngineOptions,
+    pub lexicon: Option<Arc<Lexicon>>,
 }
 
 /// A voice that can be asked to speak.
@@ -76,6 +77,7 @@ impl ServedVoice {
         let name = source.name.clone().unwrap_or_else(|| voice.name.clone());
         tracing::info!(voice = name, "{}", plan.summary());
         let synthesizer = Synthesizer::load(runtime, &voice, &plan, &options.engine)?;
+        let synthesizer = synthesizer.with_lexicon(options.lexicon.clone());
         let cache_bytes = synthesizer.engine().cache_bytes();
         let served = Self {
             speakers: Speakers { voice: name.clone(), ..voice.speakers },
@@ -109,8 +111,10 @@ impl ServedVoice {
             Some(name) => self.speakers.named(Some(name))?,
             None => vec![1.0; self.speakers.dimensions],
         };
-        let segments =
-            self.synthesizer.segments(&Script::Text("a ready voice".to_owned()), &Reading::default())?;
+        let segments = self
+            .synthesizer
+            .passage(&Script::Text("a ready voice".to_owned()), &Reading::default())?
+            .segments;
         let request = StreamRequest::new(speaker);
         self.synthesizer.speak(segments, request)
     }

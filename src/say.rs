@@ -18,7 +18,7 @@ use crate::repertoire::plan;
 use crate::runtime::{Runtime, library};
 use crate::signals::interruption;
 use crate::synthesizer::{Script, Synthesizer};
-use crate::text::{MAX_TEXT_BYTES, Reading};
+use crate::text::{MAX_TEXT_BYTES, Mark, Passage, Reading};
 use crate::transport::client::{RemoteRequest, RemoteSpeaker, RemoteSpeech, ServerAddress};
 use crate::voice::{embedding_of_file, is_embedding_file};
 
@@ -34,19 +34,25 @@ pub fn say(args: &Say) -> Result<()> {
         return print(&plan.to_string());
     }
     let script = script(args)?;
+    let lexicon = args.lexicon.load()?;
     let speaker = voice.speaker(args.speaker.as_deref())?;
     let library = library::locate(&args.runtime.lookup()?)?;
     tracing::info!("ONNX Runtime from {}", library.display());
     let runtime = Runtime::load(&library, args.runtime.device)?;
     let synthesizer =
         Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(threads(args.threads)?))?;
+    let synthesizer = synthesizer.with_lexicon(lexicon);
     drop(voice);
 
     let began = Instant::now();
-    let segments = synthesizer.segments(&script, &Reading::default())?;
+    let reading = Reading { markup: args.markup, date_order: args.date_order, lexicon: None };
+    let Passage { segments, lead_ms, end_marks, notices } = synthesizer.passage(&script, &reading)?;
+    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     let sentences = segments.len();
+    let lead = lead_ms as usize * synthesizer.sample_rate_hz() as usize / 1000;
     let request = StreamRequest { seed: args.seed, speaking_rate: args.rate, ..StreamRequest::new(speaker) };
-    let source = Source::Engine(synthesizer.speak(segments, request)?);
+    let lead = Some(vec![0.0; lead]).filter(|lead| !lead.is_empty());
+    let source = Source::Engine { stream: synthesizer.speak(segments, request)?, lead, end_marks };
     write(Watched::new(source, sentences, began), args, synthesizer.sample_rate_hz())
 }
 
@@ -65,8 +71,11 @@ fn say_through(address: &ServerAddress, args: &Say) -> Result<()> {
         speaker,
         seed: args.seed,
         speaking_rate: args.rate,
+        markup: args.markup,
+        date_order: args.date_order,
     };
     let speech = RemoteSpeech::open(address, request, args.server_timeout)?;
+    speech.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
     let rate = speech.sample_rate_hz();
     write(Watched::new(Source::Server(Box::new(speech)), 0, began), args, rate)
 }
@@ -84,7 +93,11 @@ fn script(args: &Say) -> Result<Script> {
         Some(text) => text.to_owned(),
         None => String::new(),
     };
-    Ok(if args.phonemes { Script::Phonemes(text) } else { Script::Text(text) })
+    Ok(match (args.phonemes, args.ssml) {
+        (true, _) => Script::Phonemes(text),
+        (_, true) => Script::Ssml(text),
+        _ => Script::Text(text),
+    })
 }
 
 /// The whole of `input`, which must be UTF-8 and no longer than a request may be.
@@ -106,7 +119,12 @@ fn text_from(input: impl Read) -> Result<String> {
 
 /// Who speaks.
 enum Source {
-    Engine(AudioStream),
+    Engine {
+        stream: AudioStream,
+        /// Silence that comes first.
+        lead: Option<Vec<f32>>,
+        end_marks: Vec<String>,
+    },
     Server(Box<RemoteSpeech>),
 }
 
@@ -137,11 +155,16 @@ impl Watched {
     /// The next samples.
     fn next(&mut self) -> Result<Option<Vec<f32>>> {
         let samples = match &mut self.source {
-            Source::Engine(stream) => {
-                let Some(chunk) = stream.next().transpose()? else { return Ok(None) };
+            Source::Engine { lead: lead @ Some(_), .. } => lead.take().unwrap_or_default(),
+            Source::Engine { stream, end_marks, .. } => {
+                let Some(chunk) = stream.next().transpose()? else {
+                    end_marks.iter().for_each(|name| report_mark(name, self.samples as u64));
+                    return Ok(None);
+                };
                 if let Some(sentence) = &chunk.completes {
                     self.bar.inc(1);
-                    self.bar.suspend(|| report(sentence));
+                    let end = self.samples as u64;
+                    self.bar.suspend(|| report(sentence, end));
                 }
                 chunk.samples
             }
@@ -175,8 +198,12 @@ impl Watched {
     }
 }
 
-/// Says what a person would not expect of a sentence.
-fn report(sentence: &SpokenSentence) {
+/// Says what a person would not expect of a sentence, and where its marks lie: it ends at sample `end`.
+fn report(sentence: &SpokenSentence, end: u64) {
+    let symbols = sentence.segment.ids.len().max(1) as u64;
+    for Mark { name, symbol } in &sentence.segment.marks {
+        report_mark(name, end - sentence.samples + sentence.samples * *symbol as u64 / symbols);
+    }
     let text = Excerpt(&sentence.segment.text);
     if sentence.ending.end == End::Cap {
         let frames = sentence.ending.frames;
@@ -188,7 +215,12 @@ fn report(sentence: &SpokenSentence) {
     }
 }
 
+fn report_mark(name: &str, sample: u64) {
+    tracing::info!("mark `{}` at sample {sample}", Excerpt(name));
+}
+
 fn report_remote(speech: &RemoteSpeech) {
+    speech.marks().for_each(|(name, sample)| report_mark(name, sample));
     for text in speech.capped() {
         tracing::warn!("cut at its cap, before the voice ended it: `{}`", Excerpt(text));
     }

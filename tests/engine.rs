@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     fn segments(&self, text: &str) -> Vec<Segment> {
-        self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default()).unwrap()
+        self.synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default()).unwrap().segments
     }
 
     fn try_speak(&self, text: &str, request: StreamRequest) -> Result<AudioStream, Error> {
@@ -429,8 +429,9 @@ fn a_sentence_tells_its_length_at_any_speaking_rate() {
     let synthesizer = &fixture.synthesizer;
     for speaking_rate in [1.0, 1.6] {
         let segments = synthesizer
-            .segments(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
-            .unwrap();
+            .passage(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
+            .unwrap()
+            .segments;
         let stream =
             synthesizer.speak(segments, StreamRequest { speaking_rate, ..fixture.request(7) }).unwrap();
         let (mut sentences, mut since_the_last) = (0, 0);
@@ -500,4 +501,74 @@ fn what_waits_is_expected_to_take_as_long_as_what_has_been() {
     wait_until("nobody waits", || fixture.stats().queued.load(Ordering::Relaxed) == 0);
     wait_until("all places are free", || fixture.in_flight() == 0);
     assert_eq!(fixture.stats().expected_wait(), Duration::ZERO);
+}
+
+/// The samples of each sentence, without the silences behind them.
+fn sentences(stream: AudioStream) -> Vec<Vec<f32>> {
+    let mut found = vec![Vec::new()];
+    for chunk in stream.map(Result::unwrap) {
+        match chunk.completes {
+            Some(_) => found.push(Vec::new()),
+            None => found.last_mut().unwrap().extend(chunk.samples),
+        }
+    }
+    found.pop();
+    found
+}
+
+#[test]
+fn rate_and_volume_change_their_sentence_alone() {
+    let fixture = tiny_voice(1, 0);
+    let spoken = |inner: &str| {
+        let ssml = Script::Ssml(format!("<speak>The kettle was on. {inner} No.</speak>"));
+        let segments = fixture.synthesizer.passage(&ssml, &Reading::default()).unwrap().segments;
+        sentences(fixture.synthesizer.speak(segments, fixture.request(7)).unwrap())
+    };
+    let rms_db = |samples: &[f32]| {
+        let power: f64 = samples.iter().map(|sample| f64::from(*sample).powi(2)).sum();
+        10.0 * (power / samples.len() as f64).log10()
+    };
+    let plain = spoken("Rain again.");
+    let [before, middle, after] = &plain[..] else { panic!("{} sentences", plain.len()) };
+    for volume_db in [-12.0, -6.0, 6.0] {
+        let changed = spoken(&format!("<prosody volume='{volume_db:+}dB'>Rain again.</prosody>"));
+        assert_eq!((&changed[0], &changed[2]), (before, after), "{volume_db} dB");
+        let change = rms_db(&changed[1]) - rms_db(middle);
+        assert!((change - volume_db).abs() < 1e-3, "{change} dB, not {volume_db}");
+    }
+    let silent = spoken("<prosody volume='silent'>Rain again.</prosody>");
+    assert_eq!(silent[1], vec![0.0; middle.len()]);
+    for (rate, share) in [("200%", 2.0), ("x-slow", 0.5), ("125%", 1.25)] {
+        let changed = spoken(&format!("<prosody rate='{rate}'>Rain again.</prosody>"));
+        assert_eq!((&changed[0], &changed[2]), (before, after), "{rate}");
+        let ratio = middle.len() as f64 / changed[1].len() as f64;
+        // Rounded up to a frame.
+        let rounding = share * share / (middle.len() as f64 / 64.0);
+        assert!((ratio - share).abs() <= rounding, "{ratio}, not {share} within {rounding}");
+    }
+}
+
+#[test]
+fn a_rate_is_held_against_that_of_its_request() {
+    let fixture = tiny_voice(1, 8);
+    let speak = |speaking_rate: f32, rate: &str| {
+        let ssml = Script::Ssml(format!("<speak>No. <prosody rate='{rate}'>Rain again.</prosody></speak>"));
+        let segments = fixture.synthesizer.passage(&ssml, &Reading::default()).unwrap().segments;
+        let request = StreamRequest { speaking_rate, ..fixture.request(7) };
+        fixture.synthesizer.speak(segments, request).map(|stream| sentences(stream).len())
+    };
+    assert_eq!(speak(0.5, "400%").unwrap(), 2);
+    assert_eq!(speak(2.0, "25%").unwrap(), 2);
+    for (speaking_rate, rate, made) in
+        [(2.0, "150%", "makes 3"), (1.0, "250%", "makes 2.5"), (0.5, "0.5", "makes 0.25")]
+    {
+        match speak(speaking_rate, rate) {
+            Err(Error::InvalidRequest(reason)) => {
+                assert!(reason.contains(made) && reason.contains("0.5 to 2"), "{reason}");
+                assert!(reason.contains("Rain again."), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    wait_until("the refused streams have left", || fixture.in_flight() == 0);
 }

@@ -41,7 +41,7 @@ const TABLE: [(&str, &[&str]); 19] = [
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
     (
         "repertoire",
-        &["error", "voice", "precision", "runtime", "decoder", "engine", "synthesizer", "telemetry"],
+        &["error", "voice", "precision", "runtime", "text", "decoder", "engine", "synthesizer", "telemetry"],
     ),
     (
         "transport",

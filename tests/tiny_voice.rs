@@ -134,7 +134,7 @@ fn speak(
 ) -> Vec<AudioChunk> {
     let script = Script::Text(text.to_owned());
     let request = StreamRequest { chunk_sizes, ..StreamRequest::new(speaker) };
-    let segments = synthesizer.segments(&script, &Reading::default()).unwrap();
+    let segments = synthesizer.passage(&script, &Reading::default()).unwrap().segments;
     synthesizer.speak(segments, request).unwrap().collect::<Result<_, _>>().unwrap()
 }
 

@@ -53,7 +53,12 @@ pub fn measure() {
     };
     let options = ServeOptions {
         voices: vec![VoiceSource { name: None, directory: None }],
-        voice_options: VoiceOptions { precision: PRECISION, accelerator: Accelerator::Cpu, engine },
+        voice_options: VoiceOptions {
+            precision: PRECISION,
+            accelerator: Accelerator::Cpu,
+            engine,
+            lexicon: None,
+        },
         feed: FeedLimits { max_text_bytes: 1 << 20, text_timeout: Duration::from_secs(10) },
         drain_timeout: Duration::from_secs(10),
         allow_admin: false,

@@ -116,7 +116,8 @@ impl Client {
     /// Speaks `text` and hears it to the end: all that another transport would do in another way.
     fn hear(&self, text: &str) -> Result<Heard> {
         let began = Instant::now();
-        let segments = self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default())?;
+        let segments =
+            self.synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default())?.segments;
         let stream = self.synthesizer.speak(segments, StreamRequest::new(self.speaker.clone()))?;
         let rate = f64::from(self.synthesizer.sample_rate_hz());
         let mut chunks = Vec::new();
@@ -232,7 +233,7 @@ fn voices() {
         kv_cache_bytes: 512 << 20,
         slow_client_timeout: Duration::from_secs(10),
     };
-    let options = VoiceOptions { precision: PRECISION, accelerator: Accelerator::Cpu, engine };
+    let options = VoiceOptions { precision: PRECISION, accelerator: Accelerator::Cpu, engine, lexicon: None };
     let repertoire = Repertoire::new(Arc::clone(runtime()), options, Metrics::new());
     println!("\nvoices loaded and unloaded  RSS MiB");
     for round in 1..=30 {

@@ -7,6 +7,7 @@ mod serve;
 mod values;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -16,6 +17,7 @@ pub use serve::Serve;
 use crate::error::{Error, Result};
 use crate::runtime::Accelerator;
 use crate::runtime::library::{Clients, Lookup, default_cache_dir};
+use crate::text::Lexicon;
 use crate::voice::Voice;
 use values::parse_device;
 
@@ -54,6 +56,13 @@ pub struct VoiceArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct LexiconArgs {
+    /// How words sound: a TSV file of words and IPA, or a PLS file
+    #[arg(long, value_name = "FILE")]
+    pub lexicon: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub struct RuntimeArgs {
     /// cpu, cuda or cuda:N
     #[arg(long, default_value = "cpu", value_parser = parse_device)]
@@ -75,6 +84,17 @@ impl VoiceArgs {
             Some(dir) => Voice::load(dir, self.vocoder.as_deref()),
             None => Voice::embedded(),
         }
+    }
+}
+
+impl LexiconArgs {
+    /// Loads the lexicon that is meant, if one is.
+    pub fn load(&self) -> Result<Option<Arc<Lexicon>>> {
+        let Some(path) = &self.lexicon else { return Ok(None) };
+        let lexicon = Lexicon::load(path)?;
+        tracing::info!("{} entries from {}", lexicon.len(), path.display());
+        lexicon.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+        Ok(Some(Arc::new(lexicon)))
     }
 }
 

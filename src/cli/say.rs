@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{parse_duration, parse_speaking_rate};
-use super::{RuntimeArgs, VoiceArgs};
+use super::values::{parse_date_order, parse_duration, parse_markup, parse_speaking_rate};
+use super::{LexiconArgs, RuntimeArgs, VoiceArgs};
 use crate::engine::DEFAULT_SEED;
 use crate::precision::Precision;
+use crate::text::{DateOrder, Markup};
 use crate::transport::client::ServerAddress;
 
 #[derive(Debug, Args)]
@@ -32,8 +33,20 @@ pub struct Say {
     #[arg(long)]
     pub phonemes: bool,
 
+    /// The text is an SSML document
+    #[arg(long, conflicts_with = "phonemes")]
+    pub ssml: bool,
+
+    /// What becomes of emoji and Markdown: strip, speak (by name) or keep
+    #[arg(long, default_value = "strip", value_parser = parse_markup, value_name = "HOW", conflicts_with = "phonemes")]
+    pub markup: Markup,
+
+    /// Which number of 3/4/2025 is the month: month-first or day-first
+    #[arg(long, default_value = "month-first", value_parser = parse_date_order, value_name = "ORDER", conflicts_with = "phonemes")]
+    pub date_order: DateOrder,
+
     /// Let a running server speak; --voice is then one of its names, --speaker one of that voice's
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["explain", "vocoder", "precision", "threads"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["explain", "vocoder", "precision", "threads", "lexicon"])]
     pub server: Option<ServerAddress>,
 
     /// How long the server may take to accept the request
@@ -42,6 +55,9 @@ pub struct Say {
 
     #[command(flatten)]
     pub voice: VoiceArgs,
+
+    #[command(flatten)]
+    pub lexicon: LexiconArgs,
 
     /// A speaker of the voice, or a .npy, .safetensors or .json file with a speaker embedding
     #[arg(long, value_name = "NAME|FILE")]

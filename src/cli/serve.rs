@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::{parse_duration, parse_log_format, parse_text_bytes, parse_voice};
-use super::{RuntimeArgs, threads};
+use super::{LexiconArgs, RuntimeArgs, threads};
 use crate::engine::EngineOptions;
 use crate::error::{Error, Result};
 use crate::precision::Precision;
@@ -32,6 +32,9 @@ pub struct Serve {
     /// [default: the voice in this program, as `default`]
     #[arg(long = "voice", value_name = "[NAME=]DIR", value_parser = parse_voice)]
     pub voices: Vec<VoiceSource>,
+
+    #[command(flatten)]
+    pub lexicon: LexiconArgs,
 
     /// 32, 16-mixed, bf16-mixed, fp16-true, bf16-true, fp16-flash or bf16-flash
     #[arg(long, default_value_t, value_name = "MODE")]
@@ -113,7 +116,7 @@ impl Serve {
         let (precision, accelerator) = (self.precision, self.runtime.device);
         Ok(ServeOptions {
             voices: if self.voices.is_empty() { embedded() } else { self.voices.clone() },
-            voice_options: VoiceOptions { precision, accelerator, engine },
+            voice_options: VoiceOptions { precision, accelerator, engine, lexicon: self.lexicon.load()? },
             feed: FeedLimits { max_text_bytes: self.max_text_bytes, text_timeout: self.text_timeout },
             drain_timeout: self.drain_timeout,
             allow_admin: self.allow_admin,

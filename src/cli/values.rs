@@ -9,7 +9,7 @@ use crate::repertoire::VoiceSource;
 use crate::runtime::Accelerator;
 use crate::telemetry::LogFormat;
 use crate::tempo::SPEAKING_RATES;
-use crate::text::MAX_TEXT_BYTES;
+use crate::text::{DateOrder, MAX_TEXT_BYTES, Markup};
 
 /// `DIR`, or `NAME=DIR`; a name has no `/`, so that a directory may hold a `=`.
 pub fn parse_voice(text: &str) -> Result<VoiceSource> {
@@ -53,6 +53,26 @@ pub fn parse_speaking_rate(text: &str) -> Result<f32> {
     let (low, high) = SPEAKING_RATES.into_inner();
     let rate = text.parse().ok().filter(|rate| SPEAKING_RATES.contains(rate));
     rate.ok_or_else(|| Error::InvalidRequest(format!("a speaking rate must be {low} to {high}")))
+}
+
+pub fn parse_markup(text: &str) -> Result<Markup> {
+    match text {
+        "strip" => Ok(Markup::Strip),
+        "speak" => Ok(Markup::Speak),
+        "keep" => Ok(Markup::Keep),
+        _ => Err(Error::InvalidRequest(format!("markup `{}` is not strip, speak or keep", Excerpt(text)))),
+    }
+}
+
+pub fn parse_date_order(text: &str) -> Result<DateOrder> {
+    match text {
+        "month-first" => Ok(DateOrder::MonthFirst),
+        "day-first" => Ok(DateOrder::DayFirst),
+        _ => Err(Error::InvalidRequest(format!(
+            "date order `{}` is not month-first or day-first",
+            Excerpt(text)
+        ))),
+    }
 }
 
 pub fn parse_device(text: &str) -> Result<Accelerator> {

@@ -89,7 +89,7 @@ pub struct StreamRequest {
     /// Chooses the prenet's dropout masks: the same seed gives the same audio.
     pub seed: u64,
     pub chunk_sizes: ChunkSizes,
-    /// How fast, within [`SPEAKING_RATES`]; 1 is the voice's own pace. The pitch stays, and so do the pauses
+    /// How fast, within [`SPEAKING_RATES`], also with each segment's own rate; 1 is the voice's own pace. The pitch stays, and so do the pauses
     /// between sentences.
     pub speaking_rate: f32,
     /// A request that has not begun to be spoken by then is dropped.
@@ -253,7 +253,7 @@ impl Engine {
         }
         let permit = self.admission.admit(self.retry_after())?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands);
+        let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands, speaking_rate);
         let flow = Arc::clone(outlet.flow());
         let opening = Opening { id, speaker, seed, flow, deadline };
         let manner = Manner { chunk_sizes, speaking_rate };

@@ -7,7 +7,7 @@ use super::{Ending, StreamId};
 use crate::decoder::{Decoder, PrenetDropout, StopRule};
 use crate::encoder::Encoded;
 use crate::error::Result;
-use crate::text::Segment;
+use crate::text::{Prosody, Segment};
 
 /// The decoder and who is in it.
 pub(super) struct Rows {
@@ -38,6 +38,7 @@ pub(super) struct Sentence {
 pub(super) struct Made {
     /// Raw, row-major [reduction_factor, n_mels].
     pub frames: Vec<f32>,
+    pub prosody: Prosody,
     /// The sentence, if this was its last step.
     pub ended: Option<(Segment, Ending)>,
 }
@@ -112,12 +113,12 @@ impl Rows {
         let Some(sentence) = &mut self.rows[row].sentence else { return Ok(None) };
         sentence.steps += 1;
         let end = sentence.rule.after(sentence.steps, step.stop_logits);
-        let frames = step.frames.to_vec();
+        let (frames, prosody) = (step.frames.to_vec(), sentence.segment.prosody);
         let ended = end.and_then(|end| {
             let Sentence { segment, steps, .. } = self.rows[row].sentence.take()?;
             Some((segment, Ending { steps, frames: steps * self.reduction_factor, end }))
         });
-        Ok(Some(Made { frames, ended }))
+        Ok(Some(Made { frames, prosody, ended }))
     }
 
     /// Frees the row of stream `id`, if it has one.

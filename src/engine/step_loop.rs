@@ -319,8 +319,8 @@ impl State {
         match self.rows.take(row) {
             Err(error) => self.close(id, Some(error)),
             Ok(None) => Ok(()),
-            Ok(Some(Made { frames, ended })) => {
-                self.vocoder.send(Message::Frames(id, frames)).map_err(|_| Gone)?;
+            Ok(Some(Made { frames, prosody, ended })) => {
+                self.vocoder.send(Message::Frames(id, frames, prosody)).map_err(|_| Gone)?;
                 let Some((segment, ending)) = ended else { return Ok(()) };
                 self.vocoder.send(Message::SentenceEnd(id, segment, ending)).map_err(|_| Gone)
             }

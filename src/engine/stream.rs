@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::admission::Permit;
 use super::command::Command;
 use super::{AudioChunk, StreamId};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
+use crate::tempo::SPEAKING_RATES;
 use crate::text::{MAX_TEXT_BYTES, Segment};
 
 /// Chunks that may wait for the reader before its stream pauses.
@@ -217,14 +218,27 @@ pub struct TextInlet {
     id: StreamId,
     flow: Arc<Flow>,
     commands: SyncSender<Command>,
+    /// Of the whole request.
+    speaking_rate: f32,
 }
 
 impl TextInlet {
     /// Adds a segment to what is spoken.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] when the text has more symbols than may wait, [`Error::Unavailable`] when the engine has ended.
+    /// [`Error::InvalidRequest`] when the text has more symbols than may wait or the segment's rate and that of the
+    /// request together lie outside [`SPEAKING_RATES`], [`Error::Unavailable`] when the engine has ended.
     pub fn push(&self, segment: Segment) -> Result<()> {
+        let rate = self.speaking_rate * segment.prosody.rate;
+        if !SPEAKING_RATES.contains(&rate) {
+            let (low, high) = SPEAKING_RATES.into_inner();
+            return Err(Error::InvalidRequest(format!(
+                "a rate of {} at a speaking rate of {} makes {rate}: it must be {low} to {high}, in `{}`",
+                segment.prosody.rate,
+                self.speaking_rate,
+                Excerpt(&segment.text)
+            )));
+        }
         let symbols = segment.ids.len();
         let waiting = self.flow.symbols.fetch_add(symbols, Ordering::Relaxed);
         if waiting + symbols > SYMBOLS_AHEAD {
@@ -249,6 +263,7 @@ pub(super) fn stream(
     id: StreamId,
     permit: Permit,
     commands: &SyncSender<Command>,
+    speaking_rate: f32,
 ) -> (TextInlet, AudioStream, Outlet) {
     let (sender, receiver) = channel(CHUNKS_AHEAD);
     let flow = Arc::new(Flow {
@@ -264,6 +279,6 @@ pub(super) fn stream(
     });
     let outlet =
         Outlet { _permit: permit, chunks: sender, waiting: VecDeque::new(), flow: Arc::clone(&flow) };
-    let inlet = TextInlet { id, flow: Arc::clone(&flow), commands: commands.clone() };
+    let inlet = TextInlet { id, flow: Arc::clone(&flow), commands: commands.clone(), speaking_rate };
     (inlet, AudioStream { chunks: receiver, flow, commands: commands.clone() }, outlet)
 }

@@ -15,6 +15,7 @@ use super::refusal::RETRY_AFTER;
 use crate::error::{Error, Excerpt, Result};
 use crate::precision::{Dtype, cast};
 use crate::synthesizer::Script;
+use crate::text::{DateOrder, Markup};
 
 /// After how long a silent connection is asked for a sign of life, and how long that may take.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
@@ -78,6 +79,8 @@ pub struct RemoteRequest {
     pub speaker: Option<RemoteSpeaker>,
     pub seed: u64,
     pub speaking_rate: f32,
+    pub markup: Markup,
+    pub date_order: DateOrder,
 }
 
 /// Audio on its way from a server.
@@ -85,6 +88,7 @@ pub struct RemoteSpeech {
     tokio: Runtime,
     responses: Streaming<pb::SynthesizeResponse>,
     sample_rate_hz: u32,
+    notices: Vec<String>,
     completed: Option<pb::Completed>,
 }
 
@@ -96,14 +100,14 @@ impl RemoteSpeech {
     pub fn open(address: &ServerAddress, request: RemoteRequest, timeout: Duration) -> Result<Self> {
         let tokio = Builder::new_current_thread().enable_all().build();
         let tokio = tokio.map_err(|error| Error::Internal(format!("no thread for the network: {error}")))?;
-        let (responses, sample_rate_hz) = tokio.block_on(async {
+        let (responses, sample_rate_hz, notices) = tokio.block_on(async {
             let silent = |_| {
                 let timeout_ms = timeout.as_millis();
                 Error::Unavailable(format!("the server at {address} has said nothing for {timeout_ms} ms"))
             };
             tokio::time::timeout(timeout, ask(address, request)).await.map_err(silent)?
         })?;
-        Ok(Self { tokio, responses, sample_rate_hz, completed: None })
+        Ok(Self { tokio, responses, sample_rate_hz, notices, completed: None })
     }
 
     pub fn sample_rate_hz(&self) -> u32 {
@@ -129,6 +133,17 @@ impl RemoteSpeech {
         sentences.filter(|sentence| sentence.capped).map(|sentence| sentence.text.as_str())
     }
 
+    /// What was asked for and is not served.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Marks and the samples at which they lie.
+    pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
+        let marks = self.completed.iter().flat_map(|completed| &completed.marks);
+        marks.map(|mark| (mark.name.as_str(), mark.sample))
+    }
+
     /// Characters for which the voice has no sound.
     pub fn unmapped(&self) -> &str {
         self.completed.as_ref().map_or("", |completed| &completed.unmapped)
@@ -138,7 +153,7 @@ impl RemoteSpeech {
 async fn ask(
     address: &ServerAddress,
     request: RemoteRequest,
-) -> Result<(Streaming<pb::SynthesizeResponse>, u32)> {
+) -> Result<(Streaming<pb::SynthesizeResponse>, u32, Vec<String>)> {
     use pb::synthesis_config::Speaker;
     use pb::synthesize_request::Content;
     let nobody = |error: tonic::transport::Error| {
@@ -150,6 +165,16 @@ async fn ask(
         .http2_keep_alive_interval(SIGN_OF_LIFE)
         .keep_alive_timeout(SIGN_OF_LIFE);
     let mut client = SpeechClient::new(endpoint.connect().await.map_err(nobody)?);
+    // What is not asked for is not sent: phonemes are not read.
+    let markup = match request.markup {
+        Markup::Strip => pb::Markup::Unspecified,
+        Markup::Speak => pb::Markup::Speak,
+        Markup::Keep => pb::Markup::Keep,
+    };
+    let date_order = match request.date_order {
+        DateOrder::MonthFirst => pb::DateOrder::Unspecified,
+        DateOrder::DayFirst => pb::DateOrder::DayFirst,
+    };
     let config = pb::SynthesisConfig {
         voice: request.voice,
         speaker: request.speaker.map(|speaker| match speaker {
@@ -159,17 +184,20 @@ async fn ask(
         seed: Some(request.seed),
         speaking_rate: request.speaking_rate,
         encoding: pb::AudioEncoding::PcmF32le.into(),
+        markup: markup.into(),
+        date_order: date_order.into(),
         ..Default::default()
     };
     let content = match request.script {
         Script::Text(text) => Content::Text(text),
         Script::Phonemes(phonemes) => Content::Phonemes(phonemes),
+        Script::Ssml(ssml) => Content::Ssml(ssml),
     };
     let request = pb::SynthesizeRequest { content: Some(content), config: Some(config) };
     let mut responses = client.synthesize(request).await.map_err(|status| error(&status))?.into_inner();
     match next(&mut responses).await? {
-        Some(Event::Started(pb::Started { format: Some(format), .. })) => {
-            Ok((responses, format.sample_rate_hz))
+        Some(Event::Started(pb::Started { format: Some(format), notices, .. })) => {
+            Ok((responses, format.sample_rate_hz, notices))
         }
         _ => Err(Error::Unavailable(format!("the server at {address} does not tell its format"))),
     }

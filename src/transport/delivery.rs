@@ -20,7 +20,7 @@ use crate::engine::{AudioChunk, AudioStream, SpokenSentence, TextInlet};
 use crate::error::{Error, Result};
 use crate::repertoire::ServedVoice;
 use crate::telemetry::Metrics;
-use crate::text::{Pause, Segment};
+use crate::text::{Lexicon, Mark, Passage, Pause, Segment};
 
 /// What is known of a request before it is spoken.
 pub struct Accepted {
@@ -61,16 +61,6 @@ pub struct Spaced {
     pub segment: Segment,
 }
 
-/// The whole text's segments, spaced as their pauses say.
-pub fn spaced(segments: Vec<Segment>) -> Vec<Spaced> {
-    let mut after = Pause::None;
-    let space = |mut segment: Segment| {
-        let pause = std::mem::replace(&mut segment.pause, Pause::None);
-        Spaced { after: std::mem::replace(&mut after, pause), segment }
-    };
-    segments.into_iter().map(space).collect()
-}
-
 /// One response in the making.
 pub struct Delivery {
     accepted: Accepted,
@@ -80,6 +70,11 @@ pub struct Delivery {
     encoder: AudioEncoder,
     outbox: Outbox,
     voice_rate_hz: u32,
+    /// Silences that markup asks for before and behind the text, in milliseconds.
+    lead_ms: u32,
+    tail_ms: u32,
+    end_marks: Vec<String>,
+    notices: Vec<String>,
     /// Silences before the segments that have been sent to the engine, in milliseconds.
     gaps_ms: Vec<u32>,
     /// Segments that have been completed.
@@ -107,6 +102,8 @@ impl Delivery {
         let admitted = Admitted::new(accepted.metrics.clone(), accepted.arrived);
         let patience = accepted.voice.synthesizer.engine().slow_client_timeout();
         let (outbox, responses) = response(accepted.halted.clone(), patience, in_flight);
+        let dictionary = accepted.wanted.reading.lexicon.as_deref();
+        let notices = dictionary.map(Lexicon::notices).unwrap_or_default();
         let delivery = Self {
             accepted,
             admitted,
@@ -115,6 +112,10 @@ impl Delivery {
             encoder,
             outbox,
             voice_rate_hz,
+            lead_ms: 0,
+            tail_ms: 0,
+            end_marks: Vec::new(),
+            notices,
             gaps_ms: Vec::new(),
             completed: 0,
             gap_paid: true,
@@ -127,12 +128,27 @@ impl Delivery {
         Ok((delivery, responses))
     }
 
+    /// Hands a whole text to the engine.
+    pub fn speak_passage(&mut self, passage: Passage) -> Result<()> {
+        let Passage { segments, lead_ms, end_marks, notices } = passage;
+        self.notices.extend(notices);
+        (self.lead_ms, self.end_marks) = (lead_ms, end_marks);
+        let mut after = Pause::None;
+        let space = |mut segment: Segment| {
+            let pause = std::mem::replace(&mut segment.pause, Pause::None);
+            Spaced { after: std::mem::replace(&mut after, pause), segment }
+        };
+        let spaced: Vec<Spaced> = segments.into_iter().map(space).collect();
+        self.tail_ms = after.duration_ms();
+        self.speak(spaced)
+    }
+
     /// Hands `segments` to the engine.
     pub fn speak(&mut self, segments: Vec<Spaced>) -> Result<()> {
         let Some(inlet) = &self.inlet else { return Ok(()) };
         for Spaced { after, segment } in segments {
             let gap_ms = match (after, self.accepted.wanted.sentence_silence_ms) {
-                (Pause::None | Pause::Clause, _) | (_, None) => after.duration_ms(),
+                (Pause::None | Pause::Clause | Pause::Break(_), _) | (_, None) => after.duration_ms(),
                 (_, Some(silence_ms)) => silence_ms,
             };
             self.gaps_ms.push(gap_ms);
@@ -217,6 +233,7 @@ impl Delivery {
             processed_text,
             voice: voice.name.clone(),
             seed: wanted.stream.seed,
+            notices: self.notices.clone(),
         }
     }
 
@@ -232,6 +249,7 @@ impl Delivery {
         }
         if self.position == 0 {
             self.silence(self.accepted.wanted.lead_silence_ms, &mut bytes)?;
+            self.silence(self.lead_ms, &mut bytes)?;
             self.sentence_began = self.position;
         }
         self.pay_gap(&mut bytes)?;
@@ -280,6 +298,12 @@ impl Delivery {
         self.summary.steps += sentence.ending.steps as u64;
         self.summary.capped |= capped;
         self.note_unmapped(sentence.segment.unmapped.iter().copied());
+        let symbols = sentence.segment.ids.len().max(1) as u64;
+        for Mark { name, symbol } in &sentence.segment.marks {
+            let within = (self.position - self.sentence_began) * *symbol as u64 / symbols;
+            let sample = self.output_samples(self.sentence_began + within);
+            self.summary.marks.push(pb::MarkPosition { name: name.clone(), sample });
+        }
         self.summary.sentences.push(pb::SentenceSpan {
             text: sentence.segment.text.clone(),
             first_sample: first,
@@ -302,6 +326,10 @@ impl Delivery {
 
     async fn complete(&mut self) -> Result<(), Interrupted> {
         let mut bytes = Vec::new();
+        self.silence(self.tail_ms, &mut bytes)?;
+        let sample = self.output_samples(self.position);
+        let end_marks = std::mem::take(&mut self.end_marks);
+        self.summary.marks.extend(end_marks.into_iter().map(|name| pb::MarkPosition { name, sample }));
         self.silence(self.accepted.wanted.tail_silence_ms, &mut bytes)?;
         bytes.extend(self.encoder.finish()?);
         self.outbox.send_audio(&bytes).await?;

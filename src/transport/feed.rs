@@ -59,6 +59,7 @@ impl Feed {
     pub fn start(
         messages: Streaming<pb::SynthesizeIncrementalRequest>,
         voice: Arc<ServedVoice>,
+        reading: Reading,
         whole_sentences: bool,
         limits: FeedLimits,
     ) -> Self {
@@ -69,7 +70,7 @@ impl Feed {
         let reader = Reader {
             inbox,
             voice,
-            text: IncrementalText::new(Reading::default(), whole_sentences),
+            text: IncrementalText::new(reading, whole_sentences),
             _listening: listening,
         };
         tokio::spawn(reader.run(sender));

@@ -11,21 +11,21 @@ use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument;
 
-use super::delivery::{Accepted, Delivery, spaced};
+use super::delivery::{Accepted, Delivery};
 use super::feed::{Feed, FeedLimits};
 use super::pb::speech_server::{Speech, SpeechServer};
 use super::pb::synthesize_incremental_request::Content as IncrementalContent;
 use super::refusal::{Door, status};
-use super::request::{Wanted, check_deadline, deadline, request_id, script};
+use super::request::{Wanted, check_deadline, check_phonemes, deadline, request_id, script};
 use super::responses::{InFlight, Responses};
 use super::{describe, pb};
 use crate::error::{Error, Excerpt, Result, listed};
 use crate::repertoire::{Repertoire, ServedVoice, VoiceSource};
 use crate::synthesizer::Script;
-use crate::text::Reading;
+use crate::text::lexicon::MAX_CUSTOM_DICTIONARY_BYTES;
 
 /// Room for what a message holds beside its text.
-const MESSAGE_SLACK_BYTES: usize = 64 << 10;
+const MESSAGE_SLACK_BYTES: usize = (64 << 10) + MAX_CUSTOM_DICTIONARY_BYTES;
 const MAX_NAME_CHARACTERS: usize = 64;
 
 /// The service of `proto/mezzavoce/v1/mezzavoce.proto`.
@@ -93,20 +93,22 @@ impl SpeechService {
         }
         let accepted = self.accept(&config, id, &metadata, arrived)?;
         let script = script(content, &accepted.voice, self.feed.max_text_bytes).map_err(refuse)?;
-        let (Script::Text(text) | Script::Phonemes(text)) = &script;
+        if matches!(script, Script::Phonemes(_)) {
+            check_phonemes(&config).map_err(refuse)?;
+        }
         let (voice, seed) = (&accepted.voice.name, accepted.wanted.stream.seed);
-        let span = tracing::info_span!("synthesize", id, voice, bytes = text.len(), seed);
+        let span = tracing::info_span!("synthesize", id, voice, bytes = script.text().len(), seed);
 
         // A place first: what is refused must not cost the work of reading it.
-        let voice = Arc::clone(&accepted.voice);
+        let (voice, reading) = (Arc::clone(&accepted.voice), accepted.wanted.reading.clone());
         let (mut delivery, responses) =
             Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(refuse)?;
         let stage = span.clone();
-        let segment = move || stage.in_scope(|| voice.synthesizer.segments(&script, &Reading::default()));
-        let read = blocking(segment).await.and_then(|segments| {
-            let lines: Vec<&str> = segments.iter().map(|segment| segment.text.as_str()).collect();
+        let segment = move || stage.in_scope(|| voice.synthesizer.passage(&script, &reading));
+        let read = blocking(segment).await.and_then(|passage| {
+            let lines: Vec<&str> = passage.segments.iter().map(|segment| segment.text.as_str()).collect();
             let processed_text = lines.join("\n");
-            delivery.speak(spaced(segments))?;
+            delivery.speak_passage(passage)?;
             Ok(processed_text)
         });
         let processed_text = match read {
@@ -131,10 +133,10 @@ impl SpeechService {
         let accepted = self.accept(config, id, metadata, Instant::now())?;
         let (voice, seed) = (&accepted.voice.name, accepted.wanted.stream.seed);
         let span = tracing::info_span!("synthesize incrementally", id, voice, seed);
-        let voice = Arc::clone(&accepted.voice);
+        let (voice, reading) = (Arc::clone(&accepted.voice), accepted.wanted.reading.clone());
         let (delivery, responses) =
             Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(|error| status(&error, id))?;
-        let feed = Feed::start(messages, voice, config.whole_sentences, self.feed);
+        let feed = Feed::start(messages, voice, reading, config.whole_sentences, self.feed);
         tokio::spawn(delivery.run(Some(feed), String::new()).instrument(span));
         Ok(responses)
     }

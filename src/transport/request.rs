@@ -4,6 +4,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tonic::metadata::MetadataMap;
@@ -14,6 +15,7 @@ use crate::engine::{ChunkSizes, DEFAULT_SEED, StreamRequest};
 use crate::error::{Error, Excerpt, Result};
 use crate::repertoire::ServedVoice;
 use crate::synthesizer::Script;
+use crate::text::{DateOrder, Lexicon, Markup, Reading};
 
 pub const SAMPLE_RATES_HZ: RangeInclusive<u32> = crate::codec::SAMPLE_RATES_HZ;
 pub use crate::engine::SPEAKING_RATES;
@@ -35,6 +37,7 @@ pub const ENCODINGS: [(Encoding, pb::AudioEncoding); 4] = [
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub stream: StreamRequest,
+    pub reading: Reading,
     pub format: AudioFormat,
     pub lead_silence_ms: u32,
     pub tail_silence_ms: u32,
@@ -50,9 +53,9 @@ pub fn script(
 ) -> Result<Script> {
     use pb::synthesize_request::Content;
     let Some(content) = content else {
-        return refuse("neither text nor phonemes are given".to_owned());
+        return refuse("neither text nor phonemes nor SSML is given".to_owned());
     };
-    let (Content::Text(text) | Content::Phonemes(text)) = &content;
+    let (Content::Text(text) | Content::Phonemes(text) | Content::Ssml(text)) = &content;
     check_text_bytes(text.len(), max_text_bytes)?;
     match content {
         Content::Text(text) => Ok(Script::Text(text)),
@@ -61,6 +64,7 @@ pub fn script(
             refuse(format!("voice `{name}` spells in characters: phonemes cannot be given"))
         }
         Content::Phonemes(phonemes) => Ok(Script::Phonemes(phonemes)),
+        Content::Ssml(ssml) => Ok(Script::Ssml(ssml)),
     }
 }
 
@@ -104,11 +108,54 @@ impl Wanted {
         };
         Ok(Self {
             stream,
+            reading: reading(config, voice)?,
             format: AudioFormat { encoding: encoding(config.encoding)?, sample_rate_hz },
             lead_silence_ms: config.lead_silence_ms,
             tail_silence_ms: config.tail_silence_ms,
             sentence_silence_ms: config.sentence_silence_ms,
         })
+    }
+}
+
+/// How `config` wants its text read.
+fn reading(config: &pb::SynthesisConfig, voice: &ServedVoice) -> Result<Reading> {
+    let markup = match pb::Markup::try_from(config.markup) {
+        Ok(pb::Markup::Unspecified | pb::Markup::Strip) => Markup::Strip,
+        Ok(pb::Markup::Speak) => Markup::Speak,
+        Ok(pb::Markup::Keep) => Markup::Keep,
+        Err(_) => {
+            return refuse(format!("markup {} is none of STRIP = 1, SPEAK = 2, KEEP = 3", config.markup));
+        }
+    };
+    let date_order = match pb::DateOrder::try_from(config.date_order) {
+        Ok(pb::DateOrder::Unspecified | pb::DateOrder::MonthFirst) => DateOrder::MonthFirst,
+        Ok(pb::DateOrder::DayFirst) => DateOrder::DayFirst,
+        Err(_) => {
+            return refuse(format!(
+                "date_order {} is none of MONTH_FIRST = 1, DAY_FIRST = 2",
+                config.date_order
+            ));
+        }
+    };
+    let lexicon = match config.custom_dictionary.as_str() {
+        "" => None,
+        text => Some(Arc::new(Lexicon::parse_custom_dictionary(text)?)),
+    };
+    let reading = Reading { markup, date_order, lexicon };
+    voice.synthesizer.frontend().check_reading(&reading)?;
+    Ok(reading)
+}
+
+/// Refuses what of `config` says how to read, since phonemes are not read.
+pub fn check_phonemes(config: &pb::SynthesisConfig) -> Result<()> {
+    let asked = [
+        ("markup", config.markup != 0),
+        ("date_order", config.date_order != 0),
+        ("custom_dictionary", !config.custom_dictionary.is_empty()),
+    ];
+    match asked.iter().find(|(_, asked)| *asked) {
+        Some((name, _)) => refuse(format!("{name} says how text is read: phonemes are spoken as they are")),
+        None => Ok(()),
     }
 }
 

@@ -60,7 +60,12 @@ pub fn options() -> ServeOptions {
             VoiceSource { name: Some("default".to_owned()), directory: None },
             VoiceSource { name: Some("stock".to_owned()), directory: Some(stock) },
         ],
-        voice_options: VoiceOptions { precision: Precision::F32, accelerator: Accelerator::Cpu, engine },
+        voice_options: VoiceOptions {
+            precision: Precision::F32,
+            accelerator: Accelerator::Cpu,
+            engine,
+            lexicon: None,
+        },
         feed: FeedLimits { max_text_bytes: 10_000, text_timeout: Duration::from_secs(120) },
         drain_timeout: Duration::from_secs(60),
         allow_admin: false,
