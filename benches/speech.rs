@@ -30,7 +30,8 @@ fn speech(criterion: &mut Criterion, name: &str, voice: &Voice, samples: usize, 
         Synthesizer::load(runtime(), voice, &plan(voice, PRECISION), &EngineOptions::solo(THREADS)).unwrap();
     let speaker = speaker(voice);
     let speak = |text: &str| {
-        let segments = synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default()).unwrap();
+        let segments =
+            synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default()).unwrap().segments;
         synthesizer.speak(segments, StreamRequest::new(speaker.clone())).unwrap()
     };
 

@@ -25,10 +25,10 @@ pub fn inspect(voice: &Voice) -> String {
         SymbolTable::Characters(_) => format!("{} SentencePiece characters", voice.config.vocab_size),
     };
     lines.add("symbols", &format!("{symbols}, {} in one sentence at most", voice.segment_symbols));
-    let speakers: Vec<&str> = voice.speakers.keys().map(String::as_str).collect();
+    let speakers: Vec<&str> = voice.speakers.embeddings.keys().map(String::as_str).collect();
     let named = if speakers.is_empty() { "none of its own".to_owned() } else { speakers.join(", ") };
     let default =
-        voice.default_speaker.as_ref().map_or("no default".to_owned(), |name| format!("default {name}"));
+        voice.speakers.default.as_ref().map_or("no default".to_owned(), |name| format!("default {name}"));
     lines.add(
         "speakers",
         &format!("{named}; {default}; embeddings of {} values", voice.config.speaker_embedding_dim),

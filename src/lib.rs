@@ -23,7 +23,7 @@
 //! - [`repertoire`]: the voices of a server. [`transport`]: requests from the network to them, and back.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
 //! - [`telemetry`]: log lines and metrics of all of this.
-//! - [`say`], [`serve`], [`inspect`], [`cli`]: the doors.
+//! - [`say`], [`serve`], [`inspect`], [`cli`]: the doors. [`signals`]: how they are told to end.
 //!
 //! # Invariants
 //!
@@ -57,6 +57,7 @@ pub mod resample;
 pub mod runtime;
 pub mod say;
 pub mod serve;
+pub mod signals;
 pub mod synthesizer;
 pub mod telemetry;
 pub mod tempo;

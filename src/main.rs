@@ -7,8 +7,9 @@ use clap::Parser;
 use mezzavoce::cli::{Cli, Command};
 use mezzavoce::error::Error;
 use mezzavoce::inspect::inspect;
-use mezzavoce::say::{INTERRUPTED, print, say};
+use mezzavoce::say::{print, say};
 use mezzavoce::serve::serve;
+use mezzavoce::signals::INTERRUPTED;
 use mezzavoce::telemetry::{LogFormat, start_log};
 
 fn main() -> ExitCode {
@@ -49,6 +50,8 @@ fn exit_status(error: &Error) -> u8 {
         Error::Runtime(_) => 4,
         Error::Io { .. } => 5,
         Error::Internal(_) => 70,
-        Error::Overloaded(_) | Error::Unavailable(_) | Error::DeadlineExceeded(_) => 75,
+        Error::Overloaded { .. } | Error::TooSlow(_) | Error::Unavailable(_) | Error::DeadlineExceeded(_) => {
+            75
+        }
     }
 }

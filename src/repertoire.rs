@@ -5,16 +5,18 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
+
 use crate::engine::{AudioStream, EngineOptions, StreamRequest};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::precision::{Device, Plan, Precision, Purpose, resolve};
 use crate::runtime::{Accelerator, Runtime};
 use crate::synthesizer::{Script, Synthesizer};
 use crate::telemetry::Metrics;
-use crate::text::Reading;
+use crate::text::{Lexicon, Reading};
 use crate::voice::{Speakers, SymbolTable, Voice};
 
 /// Streams that warm the decoder up together.
@@ -35,6 +37,7 @@ pub struct VoiceOptions {
     pub precision: Precision,
     pub accelerator: Accelerator,
     pub engine: EngineOptions,
+    pub lexicon: Option<Arc<Lexicon>>,
 }
 
 /// A voice that can be asked to speak.
@@ -74,9 +77,10 @@ impl ServedVoice {
         let name = source.name.clone().unwrap_or_else(|| voice.name.clone());
         tracing::info!(voice = name, "{}", plan.summary());
         let synthesizer = Synthesizer::load(runtime, &voice, &plan, &options.engine)?;
+        let synthesizer = synthesizer.with_lexicon(options.lexicon.clone());
         let cache_bytes = synthesizer.engine().cache_bytes();
         let served = Self {
-            speakers: Speakers { voice: name.clone(), ..voice.speakers_alone() },
+            speakers: Speakers { voice: name.clone(), ..voice.speakers },
             name,
             language: voice.language,
             licence: voice.licence,
@@ -107,8 +111,10 @@ impl ServedVoice {
             Some(name) => self.speakers.named(Some(name))?,
             None => vec![1.0; self.speakers.dimensions],
         };
-        let segments =
-            self.synthesizer.segments(&Script::Text("a ready voice".to_owned()), &Reading::default())?;
+        let segments = self
+            .synthesizer
+            .passage(&Script::Text("a ready voice".to_owned()), &Reading::default())?
+            .segments;
         let request = StreamRequest::new(speaker);
         self.synthesizer.speak(segments, request)
     }
@@ -141,13 +147,35 @@ pub struct Repertoire {
     /// Held while voices come or go, so that two changes do not undo each other.
     changing: Mutex<()>,
     draining: AtomicBool,
+    /// The first voices have not been loaded yet.
+    loading: AtomicBool,
+    /// How many voices there are, for whoever wants to hear of it.
+    count: watch::Sender<usize>,
 }
 
 impl Repertoire {
     /// Without a voice yet.
     pub fn new(runtime: Arc<Runtime>, options: VoiceOptions, metrics: Metrics) -> Self {
-        let (voices, changing, draining) = (RwLock::default(), Mutex::default(), AtomicBool::new(false));
-        Self { runtime, options, metrics, voices, changing, draining }
+        Self {
+            runtime,
+            options,
+            metrics,
+            voices: RwLock::default(),
+            changing: Mutex::default(),
+            draining: AtomicBool::new(false),
+            loading: AtomicBool::new(true),
+            count: watch::Sender::new(0),
+        }
+    }
+
+    /// How many voices there are, as they come and go.
+    pub fn count(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    /// Whether the first voices are still to come.
+    pub fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Acquire)
     }
 
     pub fn options(&self) -> &VoiceOptions {
@@ -162,13 +190,23 @@ impl Repertoire {
         self.voices.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The first voice, then the others by name.
+    pub fn by_name(&self) -> Vec<Arc<ServedVoice>> {
+        let mut voices = self.voices();
+        if let Some((_, others)) = voices.split_first_mut() {
+            others.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        voices
+    }
+
     /// The voice called `name`; the first one when `name` is empty.
     pub fn find(&self, name: &str) -> Option<Arc<ServedVoice>> {
         let voices = self.voices.read().unwrap_or_else(PoisonError::into_inner);
         voices.iter().find(|voice| name.is_empty() || voice.name == name).cloned()
     }
 
-    /// Loads every one of `sources`, then lets them all take the place of those of their names. Blocks.
+    /// Loads every one of `sources`, then lets them all take the place of those of their names, in front of all others
+    /// and in their own order. Blocks.
     ///
     /// # Errors
     /// Those of the first source that cannot be loaded, and [`Error::InvalidRequest`] for a name that comes twice;
@@ -179,7 +217,7 @@ impl Repertoire {
         for source in sources {
             let voice = ServedVoice::load(&self.runtime, source, &self.options)?;
             if loaded.iter().any(|other| other.name == voice.name) {
-                let name = &voice.name;
+                let name = Excerpt(&voice.name);
                 return Err(Error::InvalidRequest(format!(
                     "two voices are called `{name}`: name them apart"
                 )));
@@ -187,31 +225,64 @@ impl Repertoire {
             loaded.push(Arc::new(voice));
         }
         let mut voices = self.voices.write().unwrap_or_else(PoisonError::into_inner);
-        for voice in loaded {
-            let engine = voice.synthesizer.engine();
-            let slots = engine.slots();
-            self.metrics.watch_engine(&voice.name, Arc::clone(engine.stats()), slots, voice.cache_bytes);
-            if self.draining.load(Ordering::Acquire) {
-                engine.drain();
-            }
-            match voices.iter_mut().find(|other| other.name == voice.name) {
-                Some(place) => *place = voice,
-                None => voices.push(voice),
-            }
-        }
+        loaded.iter().for_each(|voice| self.put_to_work(voice));
+        let is_replaced = |other: &Arc<ServedVoice>| loaded.iter().any(|voice| voice.name == other.name);
+        let (replaced, others): (Vec<_>, Vec<_>) = voices.drain(..).partition(is_replaced);
+        *voices = [loaded, others].concat();
+        self.loading.store(false, Ordering::Release);
+        self.tell_count(&voices);
+        drop(voices);
+        // Their threads end, which nobody who looks for a voice should wait for.
+        drop(replaced);
         Ok(())
+    }
+
+    /// Loads a voice behind the others, or in the place of the one of its name. Blocks.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn add(&self, source: &VoiceSource) -> Result<Arc<ServedVoice>> {
+        let _changing = self.change()?;
+        let voice = Arc::new(ServedVoice::load(&self.runtime, source, &self.options)?);
+        let mut voices = self.voices.write().unwrap_or_else(PoisonError::into_inner);
+        self.put_to_work(&voice);
+        let replaced = match voices.iter_mut().find(|other| other.name == voice.name) {
+            Some(place) => Some(std::mem::replace(place, Arc::clone(&voice))),
+            None => {
+                voices.push(Arc::clone(&voice));
+                None
+            }
+        };
+        self.tell_count(&voices);
+        drop(voices);
+        drop(replaced);
+        Ok(voice)
+    }
+
+    fn put_to_work(&self, voice: &ServedVoice) {
+        let engine = voice.synthesizer.engine();
+        let slots = engine.slots();
+        self.metrics.watch_engine(&voice.name, Arc::clone(engine.stats()), slots, voice.cache_bytes);
+        if self.draining.load(Ordering::Acquire) {
+            engine.drain();
+        }
+    }
+
+    fn tell_count(&self, voices: &RwLockWriteGuard<'_, Vec<Arc<ServedVoice>>>) {
+        self.count.send_replace(voices.len());
     }
 
     /// Takes the voice called `name` away. -> whether there was one
     pub fn unload(&self, name: &str) -> Result<bool> {
         let _changing = self.change()?;
         let mut voices = self.voices.write().unwrap_or_else(PoisonError::into_inner);
-        let before = voices.len();
-        voices.retain(|voice| voice.name != name);
-        if voices.len() < before {
-            self.metrics.forget_engine(name);
-        }
-        Ok(voices.len() < before)
+        let Some(at) = voices.iter().position(|voice| voice.name == name) else { return Ok(false) };
+        let voice = voices.remove(at);
+        self.metrics.forget_engine(name);
+        self.tell_count(&voices);
+        drop(voices);
+        drop(voice);
+        Ok(true)
     }
 
     /// Refuses new requests and new voices from now on.

@@ -4,8 +4,7 @@
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,22 +12,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::cli::{Say, threads};
 use crate::decoder::End;
 use crate::engine::{AudioStream, EngineOptions, SpokenSentence, StreamRequest};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::pcm::{RawWriter, WavFile};
 use crate::repertoire::plan;
 use crate::runtime::{Runtime, library};
+use crate::signals::interruption;
 use crate::synthesizer::{Script, Synthesizer};
-use crate::text::{MAX_TEXT_BYTES, Reading};
-use crate::transport::client::{RemoteRequest, RemoteSpeech};
-
-/// The exit status of a program that was asked to end.
-pub const INTERRUPTED: i32 = 130;
-
-/// Ends the process without the exit handlers of ONNX Runtime, which would pull the floor from under running graphs.
-pub fn leave_at_once() -> ! {
-    // SAFETY: it takes a number and does not return; the system closes what is open.
-    unsafe { libc::_exit(INTERRUPTED) }
-}
+use crate::text::{MAX_TEXT_BYTES, Mark, Passage, Reading};
+use crate::transport::client::{RemoteRequest, RemoteSpeaker, RemoteSpeech, ServerAddress};
+use crate::voice::{embedding_of_file, is_embedding_file};
 
 /// Speaks as `args` say; what a person should know goes to stderr.
 pub fn say(args: &Say) -> Result<()> {
@@ -42,40 +34,55 @@ pub fn say(args: &Say) -> Result<()> {
         return print(&plan.to_string());
     }
     let script = script(args)?;
+    let lexicon = args.lexicon.load()?;
     let speaker = voice.speaker(args.speaker.as_deref())?;
     let library = library::locate(&args.runtime.lookup()?)?;
     tracing::info!("ONNX Runtime from {}", library.display());
     let runtime = Runtime::load(&library, args.runtime.device)?;
     let synthesizer =
         Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(threads(args.threads)?))?;
+    let synthesizer = synthesizer.with_lexicon(lexicon);
     drop(voice);
 
     let began = Instant::now();
-    let segments = synthesizer.segments(&script, &Reading::default())?;
+    let reading = Reading { markup: args.markup, date_order: args.date_order, lexicon: None };
+    let Passage { segments, lead_ms, end_marks, notices } = synthesizer.passage(&script, &reading)?;
+    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     let sentences = segments.len();
+    let lead = lead_ms as usize * synthesizer.sample_rate_hz() as usize / 1000;
     let request = StreamRequest { seed: args.seed, speaking_rate: args.rate, ..StreamRequest::new(speaker) };
-    let source = Source::Engine(synthesizer.speak(segments, request)?);
+    let lead = Some(vec![0.0; lead]).filter(|lead| !lead.is_empty());
+    let source = Source::Engine { stream: synthesizer.speak(segments, request)?, lead, end_marks };
     write(Watched::new(source, sentences, began), args, synthesizer.sample_rate_hz())
 }
 
 /// Speaks through the server at `address`.
-fn say_through(address: &str, args: &Say) -> Result<()> {
+fn say_through(address: &ServerAddress, args: &Say) -> Result<()> {
     let began = Instant::now();
+    let speaker = match args.speaker.as_deref() {
+        Some(path) if is_embedding_file(path) => {
+            Some(RemoteSpeaker::Embedding(embedding_of_file(Path::new(path))?))
+        }
+        named => named.map(|name| RemoteSpeaker::Name(name.to_owned())),
+    };
     let request = RemoteRequest {
         script: script(args)?,
         voice: args.voice.voice.as_deref().map(Path::to_string_lossy).unwrap_or_default().into_owned(),
-        speaker: args.speaker.clone(),
+        speaker,
         seed: args.seed,
         speaking_rate: args.rate,
+        markup: args.markup,
+        date_order: args.date_order,
     };
-    let speech = RemoteSpeech::open(address, request)?;
+    let speech = RemoteSpeech::open(address, request, args.server_timeout)?;
+    speech.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
     let rate = speech.sample_rate_hz();
     write(Watched::new(Source::Server(Box::new(speech)), 0, began), args, rate)
 }
 
 fn write(stream: Watched, args: &Say, sample_rate_hz: u32) -> Result<()> {
     match &args.output {
-        Some(path) => write_wav(stream, WavFile::create(path, sample_rate_hz)?, sample_rate_hz),
+        Some(path) => write_wav(stream, path, sample_rate_hz, args.quiet),
         None => write_raw(stream, sample_rate_hz),
     }
 }
@@ -86,7 +93,11 @@ fn script(args: &Say) -> Result<Script> {
         Some(text) => text.to_owned(),
         None => String::new(),
     };
-    Ok(if args.phonemes { Script::Phonemes(text) } else { Script::Text(text) })
+    Ok(match (args.phonemes, args.ssml) {
+        (true, _) => Script::Phonemes(text),
+        (_, true) => Script::Ssml(text),
+        _ => Script::Text(text),
+    })
 }
 
 /// The whole of `input`, which must be UTF-8 and no longer than a request may be.
@@ -108,7 +119,12 @@ fn text_from(input: impl Read) -> Result<String> {
 
 /// Who speaks.
 enum Source {
-    Engine(AudioStream),
+    Engine {
+        stream: AudioStream,
+        /// Silence that comes first.
+        lead: Option<Vec<f32>>,
+        end_marks: Vec<String>,
+    },
     Server(Box<RemoteSpeech>),
 }
 
@@ -139,11 +155,16 @@ impl Watched {
     /// The next samples.
     fn next(&mut self) -> Result<Option<Vec<f32>>> {
         let samples = match &mut self.source {
-            Source::Engine(stream) => {
-                let Some(chunk) = stream.next().transpose()? else { return Ok(None) };
+            Source::Engine { lead: lead @ Some(_), .. } => lead.take().unwrap_or_default(),
+            Source::Engine { stream, end_marks, .. } => {
+                let Some(chunk) = stream.next().transpose()? else {
+                    end_marks.iter().for_each(|name| report_mark(name, self.samples as u64));
+                    return Ok(None);
+                };
                 if let Some(sentence) = &chunk.completes {
                     self.bar.inc(1);
-                    self.bar.suspend(|| report(sentence));
+                    let end = self.samples as u64;
+                    self.bar.suspend(|| report(sentence, end));
                 }
                 chunk.samples
             }
@@ -160,7 +181,8 @@ impl Watched {
         Ok(Some(samples))
     }
 
-    fn finish(self, clipped: u64, sample_rate_hz: u32) {
+    /// Says what has become of it. -> seconds of audio
+    fn finish(self, clipped: u64, sample_rate_hz: u32) -> f32 {
         self.bar.finish_and_clear();
         if clipped > 0 {
             tracing::warn!("{clipped} samples lay outside -1..1 and were clipped");
@@ -172,41 +194,43 @@ impl Watched {
             real_time_factor = wall_s / audio_s.max(f32::MIN_POSITIVE),
             "spoke {audio_s:.2} s of audio in {wall_s:.2} s"
         );
+        audio_s
     }
 }
 
-/// Says what a person would not expect of a sentence.
-fn report(sentence: &SpokenSentence) {
-    let text = excerpt(&sentence.segment.text);
+/// Says what a person would not expect of a sentence, and where its marks lie: it ends at sample `end`.
+fn report(sentence: &SpokenSentence, end: u64) {
+    let symbols = sentence.segment.ids.len().max(1) as u64;
+    for Mark { name, symbol } in &sentence.segment.marks {
+        report_mark(name, end - sentence.samples + sentence.samples * *symbol as u64 / symbols);
+    }
+    let text = Excerpt(&sentence.segment.text);
     if sentence.ending.end == End::Cap {
         let frames = sentence.ending.frames;
-        tracing::warn!("cut at its cap of {frames} frames, before the voice ended it: {text:?}");
+        tracing::warn!("cut at its cap of {frames} frames, before the voice ended it: `{text}`");
     }
     if !sentence.segment.unmapped.is_empty() {
         let lacking: String = sentence.segment.unmapped.iter().collect();
-        tracing::warn!("this voice has no sound for {:?}, left out of {text:?}", excerpt(&lacking));
+        tracing::warn!("this voice has no sound for `{}`, left out of `{text}`", Excerpt(&lacking));
     }
 }
 
-/// As much of `text` as a line has room for.
-fn excerpt(text: &str) -> String {
-    const CHARACTERS: usize = 80;
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+fn report_mark(name: &str, sample: u64) {
+    tracing::info!("mark `{}` at sample {sample}", Excerpt(name));
 }
 
 fn report_remote(speech: &RemoteSpeech) {
+    speech.marks().for_each(|(name, sample)| report_mark(name, sample));
     for text in speech.capped() {
-        tracing::warn!("cut at its cap, before the voice ended it: {text:?}");
+        tracing::warn!("cut at its cap, before the voice ended it: `{}`", Excerpt(text));
     }
     if !speech.unmapped().is_empty() {
-        tracing::warn!("this voice has no sound for {:?}, left out", speech.unmapped());
+        tracing::warn!("this voice has no sound for `{}`, left out", Excerpt(speech.unmapped()));
     }
 }
 
-fn write_wav(mut stream: Watched, mut file: WavFile, sample_rate_hz: u32) -> Result<()> {
+fn write_wav(mut stream: Watched, path: &Path, sample_rate_hz: u32, quiet: bool) -> Result<()> {
+    let mut file = WavFile::create(path, sample_rate_hz)?;
     let interrupted = interruption()?;
     while let Some(samples) = stream.next()? {
         if interrupted.load(Ordering::Relaxed) {
@@ -215,21 +239,12 @@ fn write_wav(mut stream: Watched, mut file: WavFile, sample_rate_hz: u32) -> Res
         }
         file.write(&samples)?;
     }
-    stream.finish(file.finish()?, sample_rate_hz);
+    let audio_s = stream.finish(file.finish()?, sample_rate_hz);
+    if !quiet {
+        // Nobody to tell must not change the status.
+        let _ = writeln!(std::io::stderr(), "wrote {} ({audio_s:.2} s of audio)", path.display());
+    }
     Ok(())
-}
-
-/// Set by the first signal that asks the program to end; the second one ends it.
-fn interruption() -> Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            leave_at_once();
-        }
-    };
-    ctrlc::set_handler(handler).map_err(|e| Error::Internal(format!("signals cannot be handled: {e}")))?;
-    Ok(interrupted)
 }
 
 fn write_raw(mut stream: Watched, sample_rate_hz: u32) -> Result<()> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinError, JoinHandle};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
@@ -18,8 +18,9 @@ use crate::cli::Serve;
 use crate::error::{Error, Result};
 use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
 use crate::runtime::{Runtime, library};
-use crate::say::leave_at_once;
+use crate::signals;
 use crate::telemetry::{Metrics, serve_metrics};
+use crate::transport::feed::FeedLimits;
 use crate::transport::grpc::SpeechService;
 use crate::transport::pb;
 
@@ -28,13 +29,19 @@ pub const SERVICE: &str = "mezzavoce.v1.Speech";
 /// How long connections may take to close once every response has ended.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// What a client may send ahead on one stream, HTTP/2's own default: 8192 messages of a byte each, which are 8 bytes.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+/// What it may send ahead in all. The HTTP/2 library closes a connection once the frames that wait lack this much, halved,
+/// of 256 bytes each: enough for four streams that send as many small messages as their windows hold.
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// The first one is the default.
     pub voices: Vec<VoiceSource>,
     pub voice_options: VoiceOptions,
-    pub max_text_bytes: usize,
+    pub feed: FeedLimits,
     /// How long accepted requests may take to end once the server shuts down.
     pub drain_timeout: Duration,
     /// Clients may load and unload voices, from wherever they are.
@@ -55,11 +62,14 @@ pub fn serve(args: &Serve) -> Result<()> {
         let (end_metrics, end) = oneshot::channel::<()>();
         if let Some(address) = args.metrics_addr {
             let (listener, metrics) = (bind(address).await?, metrics.clone());
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!("metrics on http://{address}/metrics");
+            }
             tokio::spawn(serve_metrics(listener, metrics, async {
                 let _ = end.await;
             }));
         }
-        let (reload, shutdown) = (reload_signals()?, shutdown_signal()?);
+        let (reload, shutdown) = (signals::reload()?, signals::shutdown()?);
         let outcome = run(listener, runtime, options, metrics, reload, shutdown).await;
         let _ = end_metrics.send(());
         outcome
@@ -68,43 +78,6 @@ pub fn serve(args: &Serve) -> Result<()> {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| Error::io(address.to_string(), error))
-}
-
-/// Ends at the first SIGTERM or SIGINT; the second ends the process as is usual for an impatient person.
-fn shutdown_signal() -> Result<impl Future<Output = ()>> {
-    let mut terminate = catch(SignalKind::terminate())?;
-    let mut interrupt = catch(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::warn!("told to end twice: not waiting any longer");
-            leave_at_once();
-        });
-    })
-}
-
-/// A message for every SIGHUP.
-fn reload_signals() -> Result<mpsc::Receiver<()>> {
-    let mut hangup = catch(SignalKind::hangup())?;
-    let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            // One reload that waits is as good as many.
-            let _ = sender.try_send(());
-        }
-    });
-    Ok(receiver)
-}
-
-fn catch(kind: SignalKind) -> Result<Signal> {
-    signal(kind).map_err(|error| Error::Internal(format!("a signal cannot be caught: {error}")))
 }
 
 /// Serves on `listener` until `shutdown`, then lets what was accepted end. Every message of `reload` loads the
@@ -122,13 +95,13 @@ pub async fn run(
 ) -> Result<()> {
     let fault = |what: &str, error: &dyn std::error::Error| Error::Internal(format!("{what}: {error}"));
     let address = listener.local_addr().map_err(|error| fault("the listener's address", &error))?;
-    let onnx_runtime = runtime.build_info().to_owned();
+    let onnx_runtime = format!("{}, {}", runtime.version(), runtime.build_info());
     let repertoire = Arc::new(Repertoire::new(runtime, options.voice_options.clone(), metrics));
     let (halt, halted) = watch::channel(false);
     let (in_flight, mut responses) = watch::channel(0);
     let service = SpeechService {
         repertoire: Arc::clone(&repertoire),
-        max_text_bytes: options.max_text_bytes,
+        feed: options.feed,
         admin: options.allow_admin || address.ip().is_loopback(),
         onnx_runtime,
         halted,
@@ -146,6 +119,8 @@ pub async fn run(
     let old_reflection = describe().build_v1alpha().map_err(|error| fault("reflection", &error))?;
     let (close, closed) = oneshot::channel::<()>();
     let router = Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .add_service(health_service)
         .add_service(reflection)
         .add_service(old_reflection)
@@ -163,34 +138,38 @@ pub async fn run(
         let (repertoire, voices) = (Arc::clone(&repertoire), voices.clone());
         tokio::task::spawn_blocking(move || repertoire.load(&voices))
     };
-    let died = |error: tokio::task::JoinError| Err(Error::Internal(error.to_string()));
+    let died = |error: JoinError| Err(Error::Internal(error.to_string()));
     let mut shutdown = std::pin::pin!(shutdown);
     let mut loading = load();
     let loaded = tokio::select! {
         loaded = &mut loading => Some(loaded.unwrap_or_else(died)),
         () = &mut shutdown => None,
     };
-    match loaded {
-        Some(Err(error)) => {
-            serving.abort();
-            return Err(error);
-        }
-        Some(Ok(())) => {
-            tell(&health, ServingStatus::Serving).await;
-            tracing::info!("serving");
-            loop {
-                tokio::select! {
-                    () = &mut shutdown => break,
-                    ended = &mut serving => return server_ended(ended),
-                    Some(()) = reload.recv() => match load().await.unwrap_or_else(died) {
+    if let Some(Err(error)) = loaded {
+        serving.abort();
+        return Err(error);
+    }
+    let telling = tokio::spawn(tell_of_voices(health.clone(), repertoire.count()));
+    if loaded.is_some() {
+        tracing::info!("serving");
+        let mut reloading = None;
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                ended = &mut serving => return server_ended(ended),
+                Some(()) = reload.recv(), if reloading.is_none() => reloading = Some(load()),
+                reloaded = join(&mut reloading) => {
+                    reloading = None;
+                    match reloaded.unwrap_or_else(died) {
                         Ok(()) => tracing::info!("voices reloaded"),
                         Err(error) => tracing::error!("voices not reloaded, the old ones stay: {error}"),
-                    },
+                    }
                 }
             }
         }
-        None => {}
     }
+    telling.abort();
+    let _ = telling.await;
 
     tracing::info!("draining");
     tell(&health, ServingStatus::NotServing).await;
@@ -218,13 +197,32 @@ pub async fn run(
     }
 }
 
+/// Tells that requests can be served while there are voices.
+async fn tell_of_voices(health: HealthReporter, mut count: watch::Receiver<usize>) {
+    loop {
+        let none = *count.borrow_and_update() == 0;
+        tell(&health, if none { ServingStatus::NotServing } else { ServingStatus::Serving }).await;
+        if count.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The end of `task`; never, where there is none.
+async fn join<T>(task: &mut Option<JoinHandle<T>>) -> Result<T, JoinError> {
+    match task {
+        Some(task) => task.await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn tell(health: &HealthReporter, status: ServingStatus) {
     for service in ["", SERVICE] {
         health.set_service_status(service, status).await;
     }
 }
 
-fn server_ended(ended: Result<Result<(), tonic::transport::Error>, tokio::task::JoinError>) -> Result<()> {
+fn server_ended(ended: Result<Result<(), tonic::transport::Error>, JoinError>) -> Result<()> {
     match ended {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(Error::Internal(format!("the server broke: {error}"))),

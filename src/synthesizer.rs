@@ -2,13 +2,14 @@
 //!
 //! Never shortens, drops or clamps anything without saying so in the stream.
 
+use std::sync::Arc;
 use std::thread;
 
 use crate::engine::{AudioStream, Engine, EngineOptions, StreamRequest, TextInlet};
 use crate::error::{Error, Result};
 use crate::precision::Plan;
 use crate::runtime::Runtime;
-use crate::text::{Frontend, Pause, Reading, Segment};
+use crate::text::{Frontend, Lexicon, Passage, Pause, Reading, Segment};
 use crate::voice::Voice;
 
 /// What to speak.
@@ -18,6 +19,8 @@ pub enum Script {
     Text(String),
     /// Phonemes in the voice's own symbols.
     Phonemes(String),
+    /// An SSML document.
+    Ssml(String),
 }
 
 /// One voice, ready to speak.
@@ -25,6 +28,14 @@ pub struct Synthesizer {
     frontend: Frontend,
     engine: Engine,
     sample_rate_hz: u32,
+}
+
+impl Script {
+    /// As it was sent.
+    pub fn text(&self) -> &str {
+        let (Self::Text(text) | Self::Phonemes(text) | Self::Ssml(text)) = self;
+        text
+    }
 }
 
 impl Synthesizer {
@@ -46,6 +57,14 @@ impl Synthesizer {
         })
     }
 
+    /// Lets `lexicon`, if there is one, say how its words sound in every text.
+    pub fn with_lexicon(mut self, lexicon: Option<Arc<Lexicon>>) -> Self {
+        if let Some(lexicon) = lexicon {
+            self.frontend = self.frontend.with_lexicon(lexicon);
+        }
+        self
+    }
+
     /// Samples a second of every chunk.
     pub fn sample_rate_hz(&self) -> u32 {
         self.sample_rate_hz
@@ -59,18 +78,23 @@ impl Synthesizer {
         &self.frontend
     }
 
-    /// The segments of `script`, read as `reading` says, the last one without a pause.
+    /// What `script` says, read as `reading` says; behind the last segment there is no pause but one that is asked for.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] when there is nothing to speak.
-    pub fn segments(&self, script: &Script, reading: &Reading) -> Result<Vec<Segment>> {
-        let mut segments = match script {
-            Script::Text(text) => self.frontend.segments(text, reading)?,
-            Script::Phonemes(phonemes) => self.frontend.phonemes(phonemes)?,
+    pub fn passage(&self, script: &Script, reading: &Reading) -> Result<Passage> {
+        let of = |segments| Passage { segments, ..Passage::default() };
+        let mut passage = match script {
+            Script::Text(text) => of(self.frontend.segments(text, reading)?),
+            Script::Phonemes(phonemes) => of(self.frontend.phonemes(phonemes)?),
+            Script::Ssml(ssml) => self.frontend.ssml(ssml, reading)?,
         };
         let nothing = || Error::InvalidRequest("there is nothing to speak".to_owned());
-        segments.last_mut().ok_or_else(nothing)?.pause = Pause::None;
-        Ok(segments)
+        let last = passage.segments.last_mut().ok_or_else(nothing)?;
+        if !matches!(last.pause, Pause::Break(_)) {
+            last.pause = Pause::None;
+        }
+        Ok(passage)
     }
 
     /// Speaks `segments`.

@@ -44,8 +44,9 @@ fn check(file: &str, tensor: &str, output: &str) {
     let voice = damaged(file, tensor, 3e38);
     let plan = plan(&voice, Precision::F32);
     let synthesizer = Synthesizer::load(runtime(), &voice, &plan, &EngineOptions::solo(1)).unwrap();
-    let segments = synthesizer.segments(&Script::Text("A word.".to_owned()), &Reading::default()).unwrap();
-    let request = StreamRequest::new(voice.named_speaker(None).unwrap());
+    let segments =
+        synthesizer.passage(&Script::Text("A word.".to_owned()), &Reading::default()).unwrap().segments;
+    let request = StreamRequest::new(voice.speakers.named(None).unwrap());
     match synthesizer.speak(segments, request).unwrap().find_map(Result::err) {
         Some(Error::InvalidVoice { path, reason }) => {
             assert_eq!(path, Path::new("tiny"), "{reason}");

@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     fn segments(&self, text: &str) -> Vec<Segment> {
-        self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default()).unwrap()
+        self.synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default()).unwrap().segments
     }
 
     fn try_speak(&self, text: &str, request: StreamRequest) -> Result<AudioStream, Error> {
@@ -225,7 +225,10 @@ fn a_stalled_reader_is_paused_and_then_dropped_and_its_neighbour_goes_on() {
     // Nobody has read: the place is free all the same.
     wait_until("the stalled reader is dropped", || fixture.in_flight() == 0);
     let error = failure(stalled);
-    assert!(matches!(&error, Error::Overloaded(reason) if reason.contains("nothing for 600 ms")), "{error}");
+    assert!(
+        matches!(&error, Error::TooSlow(reason) if reason.contains("nothing was taken for 600 ms")),
+        "{error}"
+    );
     assert_eq!(fixture.stats().slow_readers.load(Ordering::Relaxed), 1);
     assert_eq!(fixture.stats().cancelled.load(Ordering::Relaxed), 0);
 }
@@ -239,7 +242,7 @@ fn a_reader_that_stalls_at_the_very_end_does_not_keep_its_place() {
     wait_until("every frame is decoded", || fixture.steps() > 0 && fixture.active() == 0);
     assert_eq!(fixture.in_flight(), 1);
     wait_until("the place is free", || fixture.in_flight() == 0);
-    assert!(matches!(failure(stream), Error::Overloaded(_)));
+    assert!(matches!(failure(stream), Error::TooSlow(_)));
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn more_than_streams_and_queue_are_refused_and_the_queue_is_served_in_order() {
     wait_until("two are queued", || fixture.stats().queued.load(Ordering::Relaxed) == 2);
     let refusal = fixture.try_speak(TEXTS[0], fixture.request(7)).unwrap_err();
     let numbers = "3 requests are in work, 1 streams and a queue of 2 are all taken";
-    assert!(matches!(&refusal, Error::Overloaded(reason) if reason.contains(numbers)), "{refusal}");
+    assert!(matches!(&refusal, Error::Overloaded { reason, .. } if reason.contains(numbers)), "{refusal}");
 
     let heard_at: Vec<(Instant, Instant)> = thread::scope(|scope| {
         let read = |mut stream: AudioStream| {
@@ -426,8 +429,9 @@ fn a_sentence_tells_its_length_at_any_speaking_rate() {
     let synthesizer = &fixture.synthesizer;
     for speaking_rate in [1.0, 1.6] {
         let segments = synthesizer
-            .segments(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
-            .unwrap();
+            .passage(&Script::Text("Rain again. And more.".to_owned()), &Reading::default())
+            .unwrap()
+            .segments;
         let stream =
             synthesizer.speak(segments, StreamRequest { speaking_rate, ..fixture.request(7) }).unwrap();
         let (mut sentences, mut since_the_last) = (0, 0);
@@ -458,4 +462,113 @@ fn a_speaking_rate_out_of_range_is_refused() {
             other => panic!("{speaking_rate}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_text_of_too_many_symbols_is_refused_with_the_limit() {
+    let fixture = tiny_voice(1, 0);
+    let (inlet, stream) = fixture.synthesizer.open(fixture.request(7)).unwrap();
+    let mut segment = fixture.segments(TEXTS[0]).remove(0);
+    segment.ids = vec![0; (8 << 20) + 1];
+    let error = inlet.push(segment).unwrap_err();
+    let limit = (8 << 20).to_string();
+    assert!(matches!(&error, Error::InvalidRequest(reason) if reason.contains(&limit)), "{error}");
+    drop(inlet);
+    assert_eq!(stream.count(), 0);
+}
+
+#[test]
+fn what_waits_is_expected_to_take_as_long_as_what_has_been() {
+    let fixture = default_voice(1, 8);
+    assert_eq!(fixture.stats().expected_wait(), Duration::ZERO);
+    let refused = |fixture: &Fixture| match fixture.try_speak(TEXTS[0], fixture.request(7)) {
+        Err(Error::Overloaded { retry_after, .. }) => retry_after,
+        other => panic!("{other:?}"),
+    };
+    let began = Instant::now();
+    assert!(!samples(fixture.speak(LONG, 7)).is_empty());
+    let alone = began.elapsed();
+    wait_until("its row is free", || fixture.stats().turnover() > Duration::ZERO);
+    let turnover = fixture.stats().turnover();
+    assert!(turnover <= alone && turnover > alone / 4, "{turnover:?} in a row, {alone:?} in all");
+
+    let streams: Vec<AudioStream> = (0..9).map(|_| fixture.speak(LONG, 7)).collect();
+    wait_until("eight wait", || fixture.stats().queued.load(Ordering::Relaxed) == 8);
+    wait_until("one is seated", || fixture.stats().seated.load(Ordering::Relaxed) == 1);
+    assert_eq!(fixture.stats().expected_wait(), turnover * 9 - turnover / 2);
+    assert_eq!(refused(&fixture), turnover.max(Duration::from_millis(10)));
+    drop(streams);
+    wait_until("nobody waits", || fixture.stats().queued.load(Ordering::Relaxed) == 0);
+    wait_until("all places are free", || fixture.in_flight() == 0);
+    assert_eq!(fixture.stats().expected_wait(), Duration::ZERO);
+}
+
+/// The samples of each sentence, without the silences behind them.
+fn sentences(stream: AudioStream) -> Vec<Vec<f32>> {
+    let mut found = vec![Vec::new()];
+    for chunk in stream.map(Result::unwrap) {
+        match chunk.completes {
+            Some(_) => found.push(Vec::new()),
+            None => found.last_mut().unwrap().extend(chunk.samples),
+        }
+    }
+    found.pop();
+    found
+}
+
+#[test]
+fn rate_and_volume_change_their_sentence_alone() {
+    let fixture = tiny_voice(1, 0);
+    let spoken = |inner: &str| {
+        let ssml = Script::Ssml(format!("<speak>The kettle was on. {inner} No.</speak>"));
+        let segments = fixture.synthesizer.passage(&ssml, &Reading::default()).unwrap().segments;
+        sentences(fixture.synthesizer.speak(segments, fixture.request(7)).unwrap())
+    };
+    let rms_db = |samples: &[f32]| {
+        let power: f64 = samples.iter().map(|sample| f64::from(*sample).powi(2)).sum();
+        10.0 * (power / samples.len() as f64).log10()
+    };
+    let plain = spoken("Rain again.");
+    let [before, middle, after] = &plain[..] else { panic!("{} sentences", plain.len()) };
+    for volume_db in [-12.0, -6.0, 6.0] {
+        let changed = spoken(&format!("<prosody volume='{volume_db:+}dB'>Rain again.</prosody>"));
+        assert_eq!((&changed[0], &changed[2]), (before, after), "{volume_db} dB");
+        let change = rms_db(&changed[1]) - rms_db(middle);
+        assert!((change - volume_db).abs() < 1e-3, "{change} dB, not {volume_db}");
+    }
+    let silent = spoken("<prosody volume='silent'>Rain again.</prosody>");
+    assert_eq!(silent[1], vec![0.0; middle.len()]);
+    for (rate, share) in [("200%", 2.0), ("x-slow", 0.5), ("125%", 1.25)] {
+        let changed = spoken(&format!("<prosody rate='{rate}'>Rain again.</prosody>"));
+        assert_eq!((&changed[0], &changed[2]), (before, after), "{rate}");
+        let ratio = middle.len() as f64 / changed[1].len() as f64;
+        // Rounded up to a frame.
+        let rounding = share * share / (middle.len() as f64 / 64.0);
+        assert!((ratio - share).abs() <= rounding, "{ratio}, not {share} within {rounding}");
+    }
+}
+
+#[test]
+fn a_rate_is_held_against_that_of_its_request() {
+    let fixture = tiny_voice(1, 8);
+    let speak = |speaking_rate: f32, rate: &str| {
+        let ssml = Script::Ssml(format!("<speak>No. <prosody rate='{rate}'>Rain again.</prosody></speak>"));
+        let segments = fixture.synthesizer.passage(&ssml, &Reading::default()).unwrap().segments;
+        let request = StreamRequest { speaking_rate, ..fixture.request(7) };
+        fixture.synthesizer.speak(segments, request).map(|stream| sentences(stream).len())
+    };
+    assert_eq!(speak(0.5, "400%").unwrap(), 2);
+    assert_eq!(speak(2.0, "25%").unwrap(), 2);
+    for (speaking_rate, rate, made) in
+        [(2.0, "150%", "makes 3"), (1.0, "250%", "makes 2.5"), (0.5, "0.5", "makes 0.25")]
+    {
+        match speak(speaking_rate, rate) {
+            Err(Error::InvalidRequest(reason)) => {
+                assert!(reason.contains(made) && reason.contains("0.5 to 2"), "{reason}");
+                assert!(reason.contains("Rain again."), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    wait_until("the refused streams have left", || fixture.in_flight() == 0);
 }

@@ -36,8 +36,11 @@ fn live_and_die(voice: &Voice) -> usize {
     let request = || StreamRequest::new(vec![1.0; voice.config.speaker_embedding_dim]);
     let text =
         Script::Text("She counted the steps. Then she stopped. Nobody came, and nobody spoke.".to_owned());
-    let speak =
-        || synthesizer.speak(synthesizer.segments(&text, &Reading::default()).unwrap(), request()).unwrap();
+    let speak = || {
+        synthesizer
+            .speak(synthesizer.passage(&text, &Reading::default()).unwrap().segments, request())
+            .unwrap()
+    };
     let (mut reads, stalls) = (speak(), speak());
     reads.next().unwrap().unwrap();
     let taken = rss_kib().saturating_sub(before);

@@ -41,7 +41,7 @@ const TABLE: [(&str, &[&str]); 19] = [
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
     (
         "repertoire",
-        &["error", "voice", "precision", "runtime", "decoder", "engine", "synthesizer", "telemetry"],
+        &["error", "voice", "precision", "runtime", "text", "decoder", "engine", "synthesizer", "telemetry"],
     ),
     (
         "transport",
@@ -59,7 +59,7 @@ const TABLE: [(&str, &[&str]); 19] = [
         ],
     ),
 ];
-const DOORS: [&str; 7] = ["cli", "say", "serve", "inspect", "telemetry", "main", "lib"];
+const DOORS: [&str; 8] = ["cli", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 
 /// Crates that one module alone may name.
 const OWNED: [(&str, &str); 7] = [

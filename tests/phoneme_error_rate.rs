@@ -1,7 +1,24 @@
 //! The front-end's phonemes against espeak-ng's, which the default voice was trained on.
 //!
-//! The error rate is the Levenshtein distance over IPA characters divided by the reference's
-//! length. The bounds are what was measured on the sample and at most an eighth more. Spaces and punctuation are not counted; stress marks are counted in one of two figures.
+//! The error rate is the Levenshtein distance over IPA characters divided by the reference's length. The bounds are
+//! what was measured on the sample and at most an eighth more. Spaces and punctuation are not counted; stress marks
+//! are counted in one of two figures.
+//!
+//! The ten largest confusions of the words without stress (espeak's>ours) and why they remain:
+//!
+//! - `ɪ>ə`, `ə>ɪ`: unstressed `i` and `e` (`char-a-cter-ize`, `tempest`). Our dictionary writes both as a schwa;
+//!   espeak chooses by rules of spelling of which only the frequent ones are in `espeak`.
+//! - `ɐ>ə`: unstressed `a` inside a word (`caravan`); espeak reduces it by its distance from the stress, and
+//!   not alike in similar words (`armadillos`, `Arizona`).
+//! - `ᵻ>ɪ`, `ɪ>ᵻ`: espeak's third reduced vowel, written for the same sounds now so, now so (`negotiate`, `precise`).
+//! - `ɪ>i`: `y` and `i` before a vowel or `-es`: espeak has both after the same sounds (`crannies`, `parties`).
+//! - `>ɑ`, `ɑ>`: `o` and `a` of names and learned words (`pashas`, `Monsanto`, `Congress`): `æ`, `ɔ` or `ɑː` by the
+//!   word, and other speakers would agree with the dictionary.
+//! - `s>z`: words that are said both ways, mostly alone as a noun or verb (`excuse`), and names in `-us`.
+//! - `i>`: espeak keeps a syllable that the dictionary merges (`sociable`) and writes `iə` before `ɹ` where we
+//!   write `ɪ` (`criterion`).
+//!
+//! Sentences have fewer of these, for frequent words are alike in both.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -138,10 +155,10 @@ fn check(kind: &str, limit_with: f64, limit_without: f64) {
 
 #[test]
 fn words_sound_as_the_voice_was_trained() {
-    check("words", 9.4, 7.0);
+    check("words", 9.2, 6.7);
 }
 
 #[test]
 fn sentences_sound_as_the_voice_was_trained() {
-    check("sentences", 2.9, 2.3);
+    check("sentences", 2.9, 2.2);
 }

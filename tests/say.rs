@@ -58,6 +58,10 @@ fn speaks_into_a_wav_file() {
     assert!((11_025..66_150).contains(&samples.len()), "{} samples", samples.len());
     assert!(samples.iter().any(|&sample| sample.unsigned_abs() > 3_000), "silence");
     assert!(output.stdout.is_empty());
+    let audio_s = samples.len() as f32 / 22_050.0;
+    assert_eq!(stderr(&output), format!("wrote {} ({audio_s:.2} s of audio)\n", path.display()));
+    let quiet = mezzavoce(&["say", "Good morning.", "--quiet", "-o", path.to_str().unwrap()]);
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", stderr(&quiet));
 }
 
 #[test]
@@ -114,6 +118,11 @@ fn what_a_person_asked_wrongly_is_status_2() {
     check_refused(&["Hello.", "--raw", "--precision", "fp8"], 2, &["fp8", "bf16-mixed"]);
     check_refused(&["Hello.", "--raw", "--speaker", "nobody"], 2, &["nobody", "joe"]);
     check_refused(&["Hello.", "--raw", "--seed", "-1"], 2, &["-1"]);
+    check_refused(&["Hello.", "--raw", "--ssml"], 2, &["line 1, column 1", "root"]);
+    check_refused(&["<speak>\n<p>Hi</speak>", "--raw", "--ssml"], 2, &["line 2, column 6"]);
+    check_refused(&["<speak/>", "--raw", "--ssml", "--phonemes"], 2, &["--phonemes"]);
+    check_refused(&["Hello.", "--raw", "--markup", "bold"], 2, &["bold", "strip, speak or keep"]);
+    check_refused(&["Hello.", "--raw", "--date-order", "ymd"], 2, &["ymd", "day-first"]);
     check_refused(&["Hello.", "--raw", "--threads", "0"], 2, &["0"]);
     check_refused(&["Hello.", "--raw", "--threads", "65000"], 2, &["65000", "at most"]);
     check_refused(&["Hello.", "--raw", "--device", "tpu"], 2, &["tpu"]);
@@ -297,4 +306,15 @@ fn speaks_at_the_rate_that_is_asked_for() {
     for rate in ["0.49", "2.1", "NaN", "-1", "fast"] {
         check_refused(&["--raw", &format!("--rate={rate}"), "Good morning."], 2, &["0.5 to 2", rate]);
     }
+}
+
+#[test]
+fn ssml_comes_from_stdin_too() {
+    let ssml = "<speak><break time='500ms'/>Good <break time='1s'/>morning.</speak>";
+    let output = mezzavoce_with_stdin(&["say", "-", "--ssml", "--raw"], ssml.as_bytes());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let samples: Vec<&[u8]> = output.stdout.chunks(2).collect();
+    assert!(samples.iter().take(11_025).all(|sample| *sample == [0, 0]), "no break before the speech");
+    let silent = samples[11_025..].split(|sample| *sample != [0, 0]).map(<[_]>::len).max().unwrap();
+    assert!((22_050..23_000).contains(&silent), "a break of {silent} samples");
 }

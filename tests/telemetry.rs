@@ -71,6 +71,7 @@ fn what_is_counted_is_rendered() {
     let samples = parse(&metrics.render());
     for (series, value) in [
         ("mezzavoce_requests_admitted_total", 2.0),
+        ("mezzavoce_requests_in_flight", 0.0),
         ("mezzavoce_requests_refused_total{reason=\"overloaded\"}", 1.0),
         ("mezzavoce_requests_finished_total{outcome=\"ok\"}", 1.0),
         ("mezzavoce_requests_finished_total{outcome=\"cancelled\"}", 1.0),
@@ -97,8 +98,7 @@ fn an_engine_is_reported_until_it_is_forgotten() {
     stats.queued.store(2, Ordering::Relaxed);
     stats.queue_wait.observe(Duration::from_secs(100));
     let samples = parse(&metrics.render());
-    let of =
-        |name: &str| samples.get(&format!("mezzavoce_engine_{name}{{engine=\"en \\\"a\\\"\"}}")).copied();
+    let of = |name: &str| samples.get(&format!("mezzavoce_engine_{name}{{voice=\"en \\\"a\\\"\"}}")).copied();
     for (name, value) in [
         ("steps_total", 2.0),
         ("slots", 4.0),
@@ -115,7 +115,7 @@ fn an_engine_is_reported_until_it_is_forgotten() {
     }
     metrics.forget_engine("en \"a\"");
     assert!(!metrics.render().contains("en \\\"a\\\""));
-    assert!(metrics.render().contains("engine=\"de\""));
+    assert!(metrics.render().contains("voice=\"de\""));
 }
 
 /// The answer to a request for `path`.

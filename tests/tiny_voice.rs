@@ -134,7 +134,7 @@ fn speak(
 ) -> Vec<AudioChunk> {
     let script = Script::Text(text.to_owned());
     let request = StreamRequest { chunk_sizes, ..StreamRequest::new(speaker) };
-    let segments = synthesizer.segments(&script, &Reading::default()).unwrap();
+    let segments = synthesizer.passage(&script, &Reading::default()).unwrap().segments;
     synthesizer.speak(segments, request).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
@@ -150,7 +150,7 @@ fn is_spoken_end_to_end() {
     let voice = Voice::load(&dir(), None).unwrap();
     let plan = plan(&voice, Precision::F32);
     let synthesizer = Synthesizer::load(runtime(), &voice, &plan, &EngineOptions::solo(1)).unwrap();
-    let speaker = || voice.named_speaker(None).unwrap();
+    let speaker = || voice.speakers.named(None).unwrap();
     let text = "The river runs past the old mill. Nobody lives there now.";
 
     let chunks = speak(&synthesizer, text, speaker(), ChunkSizes::fixed(4));
@@ -176,7 +176,7 @@ fn is_spoken_end_to_end() {
     let apart = support::max_abs_difference(&streamed, &whole);
     assert!(apart < 1e-4, "chunks and whole are {apart} apart");
 
-    let other = voice.named_speaker(Some("other")).unwrap();
+    let other = voice.speakers.named(Some("other")).unwrap();
     let other = samples(&speak(&synthesizer, text, other, ChunkSizes::fixed(1000)));
     assert!(support::max_abs_difference(&other, &whole) > 0.01, "both speakers sound alike");
     let text = "The river runs past the old mull. Nobody lives there now.";

@@ -137,7 +137,7 @@ fn a_stock_directory_loads() {
     assert_eq!((voice.config.vocab_size, voice.config.hidden_size), (40, 64));
     assert_eq!((voice.stop_threshold, voice.max_frames_per_symbol, voice.segment_symbols), (0.5, 20.0, 128));
     assert!(matches!(voice.symbols, SymbolTable::Characters(ref bytes) if bytes.len() == 240_491));
-    assert!(voice.default_speaker.is_none() && voice.speakers.is_empty());
+    assert!(voice.speakers.default.is_none() && voice.speakers.embeddings.is_empty());
     assert_eq!((voice.vocoder_config.sample_rate_hz(), voice.vocoder_config.hop_length()), (16_000, 256));
     let mel = voice.mel.unwrap();
     assert_eq!(
@@ -436,7 +436,7 @@ fn the_scale_of_a_speaker_does_not_matter() {
     };
     for scale in [1e20, 1e37, 1.0, 1e-20, 1e-38] {
         let values = direction.iter().map(|value| (value * scale).to_string().parse().unwrap()).collect();
-        check(voice.speaker_values(values).unwrap(), &format!("values times {scale}"));
+        check(voice.speakers.values(values).unwrap(), &format!("values times {scale}"));
     }
     let dir = tempfile::tempdir().unwrap();
     for scale in [1e300, 1e20, 1.0, 1e-38, 1e-300] {
@@ -444,7 +444,7 @@ fn the_scale_of_a_speaker_does_not_matter() {
         let how = format!("times {scale}");
         let (toml, doubles) = (format!("[speakers]\na = {values:?}"), Stored::F64);
         let named = Files::tiny().with("voice.toml", toml).load().unwrap();
-        check(named.named_speaker(Some("a")).unwrap(), &how);
+        check(named.speakers.named(Some("a")).unwrap(), &how);
 
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (16,), }\n";
@@ -799,9 +799,9 @@ fn voice_toml_says_what_the_layout_does_not() {
     assert_eq!((voice.licence.as_deref(), voice.description.as_deref()), (Some("CC0-1.0"), Some("a test")));
     assert_eq!((voice.stop_threshold, voice.max_frames_per_symbol, voice.segment_symbols), (0.25, 12.0, 100));
     assert!(matches!(&voice.symbols, SymbolTable::Ipa(table) if table.len() == 2));
-    let b = voice.named_speaker(None).unwrap();
+    let b = voice.speakers.named(None).unwrap();
     assert!((b[1] / b[0] - 2.0).abs() < 1e-6, "{b:?}");
-    assert_eq!(voice.named_speaker(Some("a")).unwrap(), [0.25; 16]);
+    assert_eq!(voice.speakers.named(Some("a")).unwrap(), [0.25; 16]);
     let mel = voice.mel.unwrap();
     assert_eq!((mel.win_length, mel.log, mel.padding), (800, LogBase::Ln, MelPadding::Same));
     assert_eq!((mel.shift, mel.scale), (-6.1, 2.7));
@@ -862,13 +862,13 @@ fn a_voice_without_a_default_speaker_says_what_it_needs() {
     assert_eq!(ipa.speaker(None).unwrap(), [0.25; 16]);
     assert_eq!(ipa.speaker(Some("one")).unwrap(), [0.25; 16]);
     invalid_request(ipa.speaker(Some("two")), &["`two`", "(one)"]);
-    invalid_request(ipa.speaker_values(vec![1.0; 15]), &["15 values", "takes 16"]);
+    invalid_request(ipa.speakers.values(vec![1.0; 15]), &["15 values", "takes 16"]);
     invalid_request(
-        ipa.speaker_values([vec![1.0; 3], vec![f32::INFINITY; 13]].concat()),
+        ipa.speakers.values([vec![1.0; 3], vec![f32::INFINITY; 13]].concat()),
         &["inf at index 3"],
     );
-    invalid_request(ipa.speaker_values(vec![0.0; 16]), &["norm 0"]);
-    assert_eq!(ipa.speaker_values(vec![1e-30; 16]).unwrap(), [0.25; 16]);
+    invalid_request(ipa.speakers.values(vec![0.0; 16]), &["norm 0"]);
+    assert_eq!(ipa.speakers.values(vec![1e-30; 16]).unwrap(), [0.25; 16]);
 }
 
 fn npy(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
@@ -902,7 +902,7 @@ fn a_speaker_embedding_is_read_from_a_file() {
         ("e.safetensors", tensor(vec![1, 16])),
         ("f.json", b"[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16.0]".to_vec()),
     ] {
-        assert_eq!(speaker(file, &bytes).unwrap(), voice.speaker_values(values.clone()).unwrap(), "{file}");
+        assert_eq!(speaker(file, &bytes).unwrap(), voice.speakers.values(values.clone()).unwrap(), "{file}");
     }
 
     let two = Tensors::from(["x", "y"].map(|name| (name.into(), (Stored::F32, vec![16], floats.clone()))));
@@ -936,7 +936,7 @@ fn a_speaker_embedding_is_read_from_a_file() {
     }
     invalid_request(voice.speaker(Some("/nowhere/x.npy")), &["/nowhere/x.npy", "no such file"]);
     // A name is all that a client may send.
-    invalid_request(voice.named_speaker(dir.path().join("f.json").to_str()), &["no speaker"]);
+    invalid_request(voice.speakers.named(dir.path().join("f.json").to_str()), &["no speaker"]);
 }
 
 #[test]
@@ -982,7 +982,7 @@ fn the_default_voice_says_all_that_a_voice_can() {
     }
     let voice = Voice::from_files("default", &files).unwrap();
     assert_eq!((voice.name.as_str(), voice.language.as_str()), ("joe", "en-US"));
-    assert_eq!(voice.named_speaker(None).unwrap(), [0.176_776_69; 32]);
+    assert_eq!(voice.speakers.named(None).unwrap(), [0.176_776_69; 32]);
     assert_eq!((voice.vocoder_config.sample_rate_hz(), voice.vocoder_config.hop_length()), (22_050, 256));
     assert!(matches!(&voice.symbols, SymbolTable::Ipa(table) if table[&'ˈ'] == 58));
     assert_eq!(voice.mel.unwrap().shift, -6.1);

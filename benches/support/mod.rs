@@ -94,5 +94,5 @@ pub fn sentence_ids(voice: &Voice) -> Vec<i64> {
 
 /// The voice's own speaker, or one of ones.
 pub fn speaker(voice: &Voice) -> Vec<f32> {
-    voice.named_speaker(None).unwrap_or_else(|_| vec![1.0; voice.config.speaker_embedding_dim])
+    voice.speakers.named(None).unwrap_or_else(|_| vec![1.0; voice.config.speaker_embedding_dim])
 }

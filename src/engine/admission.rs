@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
@@ -26,8 +27,8 @@ impl Admission {
         Arc::new(Self { in_flight, slots, queue, draining })
     }
 
-    /// Takes a place, or says why there is none.
-    pub fn admit(self: &Arc<Self>) -> Result<Permit> {
+    /// Takes a place, or says why there is none and that one may be free after `retry_after`.
+    pub fn admit(self: &Arc<Self>, retry_after: Duration) -> Result<Permit> {
         if self.draining.load(Ordering::Acquire) {
             return Err(Error::Unavailable("the server is shutting down".to_owned()));
         }
@@ -40,7 +41,7 @@ impl Admission {
                 let reason = format!(
                     "{taken} requests are in work, {slots} streams and a queue of {queue} are all taken"
                 );
-                Err(Error::Overloaded(reason))
+                Err(Error::Overloaded { reason, retry_after })
             }
         }
     }
@@ -65,23 +66,24 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
+    const RETRY_AFTER: Duration = Duration::from_millis(70);
+
     #[test]
     fn refuses_when_slots_and_queue_are_taken() {
         let admission = Admission::new(2, 1);
-        let permits: Vec<Permit> = (0..3).map(|_| admission.admit().unwrap()).collect();
-        let refusal = admission.admit().unwrap_err();
-        assert!(
-            matches!(&refusal, Error::Overloaded(reason) if reason.contains("2 streams and a queue of 1"))
-        );
+        let permits: Vec<Permit> = (0..3).map(|_| admission.admit(RETRY_AFTER).unwrap()).collect();
+        let refusal = admission.admit(RETRY_AFTER).unwrap_err();
+        assert!(matches!(&refusal, Error::Overloaded { reason, retry_after: RETRY_AFTER }
+                if reason.contains("2 streams and a queue of 1")));
         drop(permits);
         assert_eq!(admission.in_flight(), 0);
-        assert!(admission.admit().is_ok());
+        assert!(admission.admit(RETRY_AFTER).is_ok());
     }
 
     #[test]
     fn refuses_everything_while_draining() {
         let admission = Admission::new(2, 1);
         admission.drain();
-        assert!(matches!(admission.admit(), Err(Error::Unavailable(_))));
+        assert!(matches!(admission.admit(RETRY_AFTER), Err(Error::Unavailable(_))));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Instant;
 
-use super::step_loop::Command;
+use super::command::Command;
 use super::stream::Flow;
 use super::{Stats, StreamId};
 use crate::encoder::Encoder;

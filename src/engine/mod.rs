@@ -6,7 +6,9 @@
 
 mod admission;
 mod chunker;
+mod command;
 mod encoder_thread;
+mod rows;
 mod stats;
 mod step_loop;
 mod stream;
@@ -23,7 +25,8 @@ pub use stats::{Distribution, Stats};
 pub use stream::{AudioStream, TextInlet};
 
 use admission::Admission;
-use step_loop::{Command, Opening, StepLoop};
+use command::{Command, Opening};
+use step_loop::StepLoop;
 use vocoder_thread::VocoderLoop;
 
 use crate::decoder::{Decoder, End, StopRule, cache_bytes_per_stream};
@@ -44,6 +47,10 @@ const MESSAGES: usize = 1024;
 /// Sentences that may wait for the encoder thread: enough to keep it busy, few enough that a stream which has
 /// nothing to decode is soon served.
 const SENTENCES_AHEAD: usize = 2;
+
+/// After what time a place may be free, before any request has ended, and at the least.
+const RETRY_UNKNOWN: Duration = Duration::from_secs(1);
+const RETRY_LEAST: Duration = Duration::from_millis(10);
 
 /// The seed of a request that names none.
 pub const DEFAULT_SEED: u64 = 42;
@@ -82,7 +89,7 @@ pub struct StreamRequest {
     /// Chooses the prenet's dropout masks: the same seed gives the same audio.
     pub seed: u64,
     pub chunk_sizes: ChunkSizes,
-    /// How fast, within [`SPEAKING_RATES`]; 1 is the voice's own pace. The pitch stays, and so do the pauses
+    /// How fast, within [`SPEAKING_RATES`], also with each segment's own rate; 1 is the voice's own pace. The pitch stays, and so do the pauses
     /// between sentences.
     pub speaking_rate: f32,
     /// A request that has not begun to be spoken by then is dropped.
@@ -170,6 +177,7 @@ pub struct Engine {
     next_id: AtomicU64,
     slots: usize,
     cache_bytes: usize,
+    slow_client_timeout: Duration,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -226,7 +234,8 @@ impl Engine {
         ];
 
         let (admission, next_id) = (Admission::new(slots, options.queue), AtomicU64::new(0));
-        Ok(Self { commands, admission, stats, next_id, slots, cache_bytes, threads })
+        let slow_client_timeout = options.slow_client_timeout;
+        Ok(Self { commands, admission, stats, next_id, slots, cache_bytes, slow_client_timeout, threads })
     }
 
     /// Opens a stream, or refuses it at the door.
@@ -242,15 +251,26 @@ impl Engine {
                 "a speaking rate of {speaking_rate}: it must be {low} to {high}"
             )));
         }
-        let permit = self.admission.admit()?;
+        let permit = self.admission.admit(self.retry_after())?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands);
+        let (inlet, stream, outlet) = stream::stream(id, permit, &self.commands, speaking_rate);
         let flow = Arc::clone(outlet.flow());
         let opening = Opening { id, speaker, seed, flow, deadline };
         let manner = Manner { chunk_sizes, speaking_rate };
-        let gone = |_| Error::Unavailable("the engine has ended".to_owned());
-        self.commands.send(Command::Open(Box::new(opening), outlet, manner)).map_err(gone)?;
+        self.stats.queued.fetch_add(1, Ordering::Relaxed);
+        self.commands.send(Command::Open(Box::new(opening), outlet, manner)).map_err(|_| {
+            self.stats.queued.fetch_sub(1, Ordering::Relaxed);
+            Error::Unavailable("the engine has ended".to_owned())
+        })?;
         Ok((inlet, stream))
+    }
+
+    /// When somebody who is refused now may find a place.
+    fn retry_after(&self) -> Duration {
+        match self.stats.turnover() {
+            Duration::ZERO => RETRY_UNKNOWN,
+            turnover => turnover.max(RETRY_LEAST),
+        }
     }
 
     /// Refuses new requests from now on; those in work go on.
@@ -276,6 +296,11 @@ impl Engine {
     /// Bytes that the caches of all slots take.
     pub fn cache_bytes(&self) -> usize {
         self.cache_bytes
+    }
+
+    /// For how long a reader may take nothing.
+    pub fn slow_client_timeout(&self) -> Duration {
+        self.slow_client_timeout
     }
 
     pub fn stats(&self) -> &Arc<Stats> {

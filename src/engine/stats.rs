@@ -12,8 +12,12 @@ pub struct Stats {
     pub steps: AtomicU64,
     /// Streams that step now.
     pub active: AtomicUsize,
-    /// Requests that wait for a row.
+    /// Requests that have been admitted and have not been promised a row yet.
     pub queued: AtomicUsize,
+    /// Those of them that have no text to speak yet, and so let others pass.
+    pub silent: AtomicUsize,
+    /// Requests that hold a row, or are promised one.
+    pub seated: AtomicUsize,
     /// Requests whose reader left before their end.
     pub cancelled: AtomicU64,
     /// Requests whose reader took nothing for too long.
@@ -29,6 +33,10 @@ pub struct Stats {
     pub encode_time: Distribution,
     /// Per chunk, postnet included.
     pub vocode_time: Distribution,
+    slots: usize,
+    /// For how long recent requests have held a row, in microseconds, each weighing an eighth of what is left; 0 before
+    /// the first.
+    held_us: AtomicU64,
     /// By the number of streams that stepped together, from 1 on.
     by_rows: Vec<RowTime>,
 }
@@ -46,6 +54,8 @@ impl Stats {
             steps: AtomicU64::new(0),
             active: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
+            silent: AtomicUsize::new(0),
+            seated: AtomicUsize::new(0),
             cancelled: AtomicU64::new(0),
             slow_readers: AtomicU64::new(0),
             encoded_ahead: AtomicU64::new(0),
@@ -54,6 +64,8 @@ impl Stats {
             queue_wait: Distribution::default(),
             encode_time: Distribution::default(),
             vocode_time: Distribution::default(),
+            slots,
+            held_us: AtomicU64::new(0),
             by_rows: (0..slots).map(|_| RowTime::default()).collect(),
         }
     }
@@ -65,6 +77,36 @@ impl Stats {
         if let Some(row_time) = rows.checked_sub(1).and_then(|at| self.by_rows.get(at)) {
             row_time.steps.fetch_add(1, Ordering::Relaxed);
             row_time.us.fetch_add(microseconds(time), Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a request that gives its row back after `held`. For one thread alone.
+    pub fn gave_back(&self, held: Duration) {
+        const WEIGHT: u64 = 8;
+        let (held, mean) = (microseconds(held), self.held_us.load(Ordering::Relaxed));
+        let mean = if mean == 0 { held } else { mean - mean / WEIGHT + held / WEIGHT };
+        self.held_us.store(mean.max(1), Ordering::Relaxed);
+    }
+
+    /// The time between two rows becoming free while all are taken, as recent requests let expect; zero before the
+    /// first one has ended.
+    pub fn turnover(&self) -> Duration {
+        let held = Duration::from_micros(self.held_us.load(Ordering::Relaxed));
+        held / u32::try_from(self.slots.max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// How long a request that came now would wait for its row, as recent requests let expect. Rows in work are taken
+    /// to be half done.
+    pub fn expected_wait(&self) -> Duration {
+        let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        let waiting = load(&self.queued).saturating_sub(load(&self.silent));
+        let free = self.slots.saturating_sub(load(&self.seated));
+        match (waiting + 1).saturating_sub(free) {
+            0 => Duration::ZERO,
+            turns => {
+                let turnover = self.turnover();
+                turnover.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX)).saturating_sub(turnover / 2)
+            }
         }
     }
 
@@ -133,6 +175,38 @@ fn microseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expects_a_wait_of_as_many_turns_as_requests_wait() {
+        let stats = Stats::new(2);
+        let check = |seated: usize, queued: usize, silent: usize, expected_ms: u64| {
+            stats.seated.store(seated, Ordering::Relaxed);
+            stats.queued.store(queued, Ordering::Relaxed);
+            stats.silent.store(silent, Ordering::Relaxed);
+            let expected = Duration::from_millis(expected_ms);
+            assert_eq!(stats.expected_wait(), expected, "{seated} seated, {queued} queued, {silent} silent");
+        };
+        check(2, 5, 0, 0);
+        stats.gave_back(Duration::from_millis(800));
+        // A row becomes free every 400 ms, the first after half of that.
+        check(0, 0, 0, 0);
+        check(1, 0, 0, 0);
+        check(1, 1, 0, 200);
+        check(2, 0, 0, 200);
+        check(2, 3, 0, 1400);
+        check(2, 3, 3, 200);
+    }
+
+    #[test]
+    fn recent_requests_weigh_more() {
+        let stats = Stats::new(1);
+        stats.gave_back(Duration::from_millis(80));
+        assert_eq!(stats.turnover(), Duration::from_millis(80));
+        stats.gave_back(Duration::from_millis(160));
+        assert_eq!(stats.turnover(), Duration::from_millis(90));
+        (0..100).for_each(|_| stats.gave_back(Duration::from_millis(160)));
+        assert!(stats.turnover() > Duration::from_millis(159), "{:?}", stats.turnover());
+    }
 
     #[test]
     fn counts_each_duration_once() {

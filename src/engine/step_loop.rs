@@ -10,10 +10,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
 use std::time::{Duration, Instant};
 
+use super::command::{Command, Opening};
 use super::encoder_thread::EncodeJob;
-use super::stream::{Flow, Outlet};
+use super::rows::{Made, Rows, Sentence};
 use super::vocoder_thread::Message;
-use super::{COMMANDS, Ending, Manner, Stats, StreamId, VoiceRules};
+use super::{COMMANDS, Stats, StreamId, VoiceRules};
 use crate::decoder::{Decoder, PrenetDropout, StopRule};
 use crate::encoder::Encoded;
 use crate::error::{Error, Result};
@@ -23,32 +24,6 @@ use crate::text::Segment;
 const PARKED_INTERVAL: Duration = Duration::from_millis(5);
 /// How long the loop sleeps at most when there is nothing to do.
 const IDLE: Duration = Duration::from_secs(3600);
-
-/// What the rest of the engine tells the step loop.
-#[derive(Debug)]
-pub(super) enum Command {
-    Open(Box<Opening>, Outlet, Manner),
-    Segment(StreamId, Segment),
-    EndOfText(StreamId),
-    Encoded(StreamId, Box<Result<Encoded>>),
-    /// Something has changed that the loop should look at.
-    Wake,
-    /// Every stream ends now, for this reason.
-    CancelAll(String),
-    /// The engine ends.
-    Stop,
-}
-
-/// A stream that has been admitted.
-#[derive(Debug)]
-pub(super) struct Opening {
-    pub id: StreamId,
-    /// [speaker_embedding_dim]
-    pub speaker: Vec<f32>,
-    pub seed: u64,
-    pub flow: Arc<Flow>,
-    pub deadline: Option<Instant>,
-}
 
 /// One request, from its admission to its end.
 struct Stream {
@@ -61,22 +36,15 @@ struct Stream {
     next: Option<(Segment, Option<Encoded>)>,
     /// Sentences begun.
     sentences: u64,
-    /// It holds, or is promised, a row of the decoder.
-    admitted: bool,
+    /// Since when it holds, or is promised, a row of the decoder.
+    seated: Option<Instant>,
 }
 
-/// What a row of the decoder is doing.
-struct Row {
-    id: StreamId,
-    /// The sentence being decoded; `None` between two.
-    sentence: Option<Sentence>,
-}
-
-struct Sentence {
-    segment: Segment,
-    dropout: PrenetDropout,
-    rule: StopRule,
-    steps: usize,
+impl Stream {
+    /// Whether a row would be of use to it.
+    fn has_text(&self) -> bool {
+        !self.text.is_empty() || self.text_ended
+    }
 }
 
 /// The loop's own state.
@@ -90,15 +58,17 @@ pub(super) struct StepLoop {
 }
 
 struct State {
-    own: StepLoop,
+    rules: VoiceRules,
+    slots: usize,
+    encoder: SyncSender<EncodeJob>,
+    vocoder: SyncSender<Message>,
+    stats: Arc<Stats>,
+    rows: Rows,
     streams: HashMap<StreamId, Stream>,
     /// Streams that wait for a row, in the order of their admission.
     queue: VecDeque<StreamId>,
     /// Streams that hold or are promised a row.
-    admitted: usize,
-    /// In the order of the decoder's rows; the first `active` step.
-    rows: Vec<Row>,
-    active: usize,
+    seated: usize,
     /// When the last step ended, while there was another to make.
     last_step: Option<Instant>,
 }
@@ -109,8 +79,11 @@ struct Gone;
 impl StepLoop {
     /// Serves commands until it is told to stop.
     pub fn run(self, commands: &Receiver<Command>) {
-        let (streams, queue, rows) = (HashMap::new(), VecDeque::new(), Vec::new());
-        let mut state = State { own: self, streams, queue, admitted: 0, rows, active: 0, last_step: None };
+        let Self { decoder, rules, slots, encoder, vocoder, stats } = self;
+        let rows = Rows::new(decoder, rules.reduction_factor);
+        let (streams, queue) = (HashMap::new(), VecDeque::new());
+        let mut state =
+            State { rules, slots, encoder, vocoder, stats, rows, streams, queue, seated: 0, last_step: None };
         if state.serve(commands).is_err() {
             tracing::error!("the engine has lost a thread and ends");
         }
@@ -127,7 +100,7 @@ impl State {
 
     /// Takes every command that is there; waits for one when no row steps. -> false when the engine ends
     fn receive(&mut self, commands: &Receiver<Command>) -> Result<bool, Gone> {
-        if self.active == 0 {
+        if self.rows.active() == 0 {
             let patience = if self.streams.is_empty() { IDLE } else { PARKED_INTERVAL };
             match commands.recv_timeout(patience) {
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
@@ -150,7 +123,7 @@ impl State {
             Command::Wake | Command::Stop => {}
             Command::Open(opening, outlet, manner) => {
                 let id = opening.id;
-                self.own.vocoder.send(Message::Open(id, outlet, manner)).map_err(|_| Gone)?;
+                self.vocoder.send(Message::Open(id, outlet, manner)).map_err(|_| Gone)?;
                 let (text, opened) = (VecDeque::new(), Instant::now());
                 let stream = Stream {
                     opening: *opening,
@@ -159,7 +132,7 @@ impl State {
                     text_ended: false,
                     next: None,
                     sentences: 0,
-                    admitted: false,
+                    seated: None,
                 };
                 self.streams.insert(id, stream);
                 self.queue.push_back(id);
@@ -177,8 +150,8 @@ impl State {
             Command::Encoded(id, encoded) => match (*encoded, self.streams.get_mut(&id)) {
                 (Ok(encoded), Some(Stream { next: Some((_, place)), .. })) => {
                     *place = Some(encoded);
-                    let busy = self.rows.iter().any(|row| row.id == id && row.sentence.is_some());
-                    self.own.stats.encoded_ahead.fetch_add(u64::from(busy), Ordering::Relaxed);
+                    let busy = self.rows.busy().any(|busy| busy == id);
+                    self.stats.encoded_ahead.fetch_add(u64::from(busy), Ordering::Relaxed);
                 }
                 (Err(error), Some(_)) => self.close(id, Some(error))?,
                 _ => {}
@@ -188,7 +161,7 @@ impl State {
                     self.close(id, Some(Error::Unavailable(reason.clone())))?;
                 }
                 // Streams that are decoded, but not yet vocoded or read, are known there alone.
-                self.own.vocoder.send(Message::CloseAll(reason)).map_err(|_| Gone)?;
+                self.vocoder.send(Message::CloseAll(reason)).map_err(|_| Gone)?;
             }
         }
         Ok(())
@@ -200,9 +173,11 @@ impl State {
         self.admit();
         self.encode_ahead()?;
         self.seat()?;
-        self.own.stats.active.store(self.active, Ordering::Relaxed);
-        self.own.stats.queued.store(self.queue.len(), Ordering::Relaxed);
-        if self.active > 0 {
+        let silent = self.queue.iter().filter(|id| !self.has_text(**id)).count();
+        self.stats.active.store(self.rows.active(), Ordering::Relaxed);
+        self.stats.seated.store(self.seated, Ordering::Relaxed);
+        self.stats.silent.store(silent, Ordering::Relaxed);
+        if self.rows.active() > 0 {
             return self.step();
         }
         self.last_step = None;
@@ -212,7 +187,7 @@ impl State {
     /// Ends the streams whose reader has gone or was too slow, or whose deadline has passed.
     fn drop_the_lost(&mut self) -> Result<(), Gone> {
         let now = Instant::now();
-        let lost = |stream: &Stream| {
+        let end = |stream: &Stream| {
             let opening = &stream.opening;
             if opening.flow.is_over() {
                 return Some(None);
@@ -223,10 +198,14 @@ impl State {
             })
         };
         let found: Vec<_> =
-            self.streams.iter().filter_map(|(&id, stream)| Some((id, lost(stream)?))).collect();
+            self.streams.iter().filter_map(|(&id, stream)| Some((id, end(stream)?))).collect();
         for (id, error) in found {
-            let left = self.streams.get(&id).is_some_and(|stream| stream.opening.flow.is_left());
-            self.own.stats.cancelled.fetch_add(u64::from(left), Ordering::Relaxed);
+            if let Some(flow) = self.streams.get(&id).map(|stream| &stream.opening.flow)
+                && flow.is_left()
+            {
+                let stats = &self.stats;
+                flow.count_once(if flow.is_given_up() { &stats.slow_readers } else { &stats.cancelled });
+            }
             self.close(id, error)?;
         }
         Ok(())
@@ -234,24 +213,25 @@ impl State {
 
     /// Promises free rows to the streams that have waited longest. One that has no text yet lets others pass.
     fn admit(&mut self) {
-        while self.admitted < self.own.slots {
-            let has_text = |id: &StreamId| {
-                self.streams.get(id).is_some_and(|stream| !stream.text.is_empty() || stream.text_ended)
-            };
-            let Some(at) = self.queue.iter().position(has_text) else { return };
+        while self.seated < self.slots {
+            let Some(at) = self.queue.iter().position(|id| self.has_text(*id)) else { return };
             let Some(stream) = self.queue.remove(at).and_then(|id| self.streams.get_mut(&id)) else { return };
-            stream.admitted = true;
-            self.admitted += 1;
-            self.own.stats.queue_wait.observe(stream.opened.elapsed());
+            stream.seated = Some(Instant::now());
+            self.seated += 1;
+            self.stats.queued.fetch_sub(1, Ordering::Relaxed);
+            self.stats.queue_wait.observe(stream.opened.elapsed());
         }
+    }
+
+    fn has_text(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(Stream::has_text)
     }
 
     /// Sends next segments to the encoder while it has room, those of streams with nothing to decode first; ends
     /// the streams that have no segment left.
     fn encode_ahead(&mut self) -> Result<(), Gone> {
-        let busy: HashSet<StreamId> =
-            self.rows.iter().filter(|row| row.sentence.is_some()).map(|row| row.id).collect();
-        let idle = self.streams.iter().filter(|(_, stream)| stream.admitted && stream.next.is_none());
+        let busy: HashSet<StreamId> = self.rows.busy().collect();
+        let idle = self.streams.iter().filter(|(_, stream)| stream.seated.is_some() && stream.next.is_none());
         let mut idle: Vec<(bool, StreamId)> = idle.map(|(&id, _)| (busy.contains(&id), id)).collect();
         idle.sort_unstable();
         let mut has_room = true;
@@ -264,7 +244,7 @@ impl State {
             } else if has_room && let Some(segment) = stream.text.pop_front() {
                 let Opening { speaker, flow, .. } = &stream.opening;
                 let (ids, speaker, flow) = (segment.ids.clone(), speaker.clone(), Arc::clone(flow));
-                match self.own.encoder.try_send(EncodeJob { id, ids, speaker, flow }) {
+                match self.encoder.try_send(EncodeJob { id, ids, speaker, flow }) {
                     Ok(()) => {
                         stream.opening.flow.symbols_taken(segment.ids.len());
                         stream.next = Some((segment, None));
@@ -289,41 +269,22 @@ impl State {
             .filter(|(_, stream)| matches!(stream.next, Some((_, Some(_)))))
             .map(|(&id, _)| id)
             .collect();
-        for id in ready {
-            let row = self.rows.iter().position(|row| row.id == id);
-            if row.is_none_or(|row| self.rows[row].sentence.is_none())
-                && let Err(error) = self.begin(id, row)
-            {
+        let busy: HashSet<StreamId> = self.rows.busy().collect();
+        for id in ready.into_iter().filter(|id| !busy.contains(id)) {
+            if let Err(error) = self.begin(id) {
                 self.close(id, Some(error))?;
             }
         }
-        let mut row = 0;
-        while row < self.rows.len() {
-            let steps = self.can_step(row);
-            if steps && row >= self.active {
-                self.swap(row, self.active)?;
-                self.active += 1;
-            } else if !steps && row < self.active {
-                self.active -= 1;
-                self.swap(row, self.active)?;
-                continue;
-            }
-            row += 1;
-        }
-        Ok(())
+        let streams = &self.streams;
+        let is_paused = |id: StreamId| streams.get(&id).is_none_or(|stream| stream.opening.flow.is_paused());
+        self.rows.arrange(is_paused).map_err(lost)
     }
 
-    fn can_step(&self, row: usize) -> bool {
-        let Row { id, sentence } = &self.rows[row];
-        let paused = self.streams.get(id).is_none_or(|stream| stream.opening.flow.is_paused());
-        sentence.is_some() && !paused
-    }
-
-    /// Begins the encoded sentence of stream `id` in its row, or in a new one.
-    fn begin(&mut self, id: StreamId, row: Option<usize>) -> Result<()> {
+    /// Begins the encoded sentence of stream `id`.
+    fn begin(&mut self, id: StreamId) -> Result<()> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let Some((segment, Some(encoded))) = stream.next.take() else { return Ok(()) };
-        let rules = &self.own.rules;
+        let rules = &self.rules;
         let sentence = Sentence {
             dropout: PrenetDropout::new(rules.dropout, stream.opening.seed, stream.sentences),
             rule: StopRule::new(rules.stop_threshold, rules.cap(encoded.tokens)),
@@ -331,93 +292,61 @@ impl State {
             segment,
         };
         stream.sentences += 1;
-        match row {
-            Some(row) => {
-                self.own.decoder.begin(row, encoded)?;
-                self.rows[row].sentence = Some(sentence);
-            }
-            None => {
-                self.own.decoder.join(encoded)?;
-                self.rows.push(Row { id, sentence: Some(sentence) });
-            }
-        }
-        Ok(())
-    }
-
-    fn swap(&mut self, a: usize, b: usize) -> Result<(), Gone> {
-        self.own.decoder.swap(a, b).map_err(|error| {
-            tracing::error!("{error}");
-            Gone
-        })?;
-        self.rows.swap(a, b);
-        Ok(())
+        self.rows.begin(id, encoded, sentence)
     }
 
     /// One step of every active row.
     fn step(&mut self) -> Result<(), Gone> {
         let began = Instant::now();
         if let Some(last) = self.last_step {
-            self.own.stats.step_gap.observe(began - last);
+            self.stats.step_gap.observe(began - last);
         }
-        let rows = &self.rows;
-        let stepped = self.own.decoder.step(self.active, |row, step, layer, mask| {
-            if let Some(sentence) = &rows[row].sentence {
-                sentence.dropout.fill(step as u64, layer as u64, mask);
-            }
-        });
-        self.own.stats.stepped(self.active, began.elapsed());
+        let stepped = self.rows.step();
+        self.stats.stepped(self.rows.active(), began.elapsed());
         self.last_step = Some(Instant::now());
+        let ids = self.rows.stepping();
         if let Err(error) = stepped {
             // What failed was the whole batch: every stream in it ends, those that are parked go on.
-            let ids: Vec<StreamId> = self.rows[..self.active].iter().map(|row| row.id).collect();
             let reason = error.to_string();
             return ids.into_iter().try_for_each(|id| self.close(id, Some(Error::Internal(reason.clone()))));
         }
         // From the last row on, since a row that leaves is filled with a later one.
-        for row in (0..self.active).rev() {
-            self.hand_out(row)?;
-        }
-        Ok(())
+        ids.into_iter().enumerate().rev().try_for_each(|(row, id)| self.hand_out(row, id))
     }
 
-    /// Sends what the last step gave `row` to the vocoder, and ends its sentence if it has come to its end.
-    fn hand_out(&mut self, row: usize) -> Result<(), Gone> {
-        let id = self.rows[row].id;
-        let step = match self.own.decoder.output(row) {
-            Ok(step) => step,
-            Err(error) => return self.close(id, Some(error)),
-        };
-        let Some(sentence) = &mut self.rows[row].sentence else { return Ok(()) };
-        sentence.steps += 1;
-        let end = sentence.rule.after(sentence.steps, step.stop_logits);
-        self.own.vocoder.send(Message::Frames(id, step.frames.to_vec())).map_err(|_| Gone)?;
-        if let Some(end) = end
-            && let Some(sentence) = self.rows[row].sentence.take()
-        {
-            let (steps, frames) = (sentence.steps, sentence.steps * self.own.rules.reduction_factor);
-            let ending = Ending { steps, frames, end };
-            self.own.vocoder.send(Message::SentenceEnd(id, sentence.segment, ending)).map_err(|_| Gone)?;
+    /// Sends what the last step gave stream `id` in `row` to the vocoder.
+    fn hand_out(&mut self, row: usize, id: StreamId) -> Result<(), Gone> {
+        match self.rows.take(row) {
+            Err(error) => self.close(id, Some(error)),
+            Ok(None) => Ok(()),
+            Ok(Some(Made { frames, prosody, ended })) => {
+                self.vocoder.send(Message::Frames(id, frames, prosody)).map_err(|_| Gone)?;
+                let Some((segment, ending)) = ended else { return Ok(()) };
+                self.vocoder.send(Message::SentenceEnd(id, segment, ending)).map_err(|_| Gone)
+            }
         }
-        Ok(())
     }
 
     /// Ends stream `id`, frees its row and its promise of one.
     fn close(&mut self, id: StreamId, error: Option<Error>) -> Result<(), Gone> {
         let Some(stream) = self.streams.remove(&id) else { return Ok(()) };
-        self.admitted -= usize::from(stream.admitted);
-        self.queue.retain(|queued| *queued != id);
-        if let Some(row) = self.rows.iter().position(|row| row.id == id) {
-            let mut row = row;
-            if row < self.active {
-                self.active -= 1;
-                self.swap(row, self.active)?;
-                row = self.active;
+        match stream.seated {
+            Some(since) => {
+                self.seated -= 1;
+                self.stats.gave_back(since.elapsed());
             }
-            let last = self.rows.len() - 1;
-            self.swap(row, last)?;
-            self.own.decoder.leave_last();
-            self.rows.pop();
+            None => {
+                self.queue.retain(|queued| *queued != id);
+                self.stats.queued.fetch_sub(1, Ordering::Relaxed);
+            }
         }
-        self.own.vocoder.send(Message::Close(id, error)).map_err(|_| Gone)
+        self.rows.leave(id).map_err(lost)?;
+        self.vocoder.send(Message::Close(id, error)).map_err(|_| Gone)
     }
+}
+
+/// Where the rows cannot be told apart any more, no stream can go on.
+fn lost(error: Error) -> Gone {
+    tracing::error!("{error}");
+    Gone
 }

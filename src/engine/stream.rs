@@ -13,9 +13,10 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::admission::Permit;
-use super::step_loop::Command;
+use super::command::Command;
 use super::{AudioChunk, StreamId};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
+use crate::tempo::SPEAKING_RATES;
 use crate::text::{MAX_TEXT_BYTES, Segment};
 
 /// Chunks that may wait for the reader before its stream pauses.
@@ -29,6 +30,10 @@ const SYMBOLS_AHEAD: usize = 8 * MAX_TEXT_BYTES;
 pub(super) struct Flow {
     /// The reader has gone.
     left: AtomicBool,
+    /// The reader has been given up for its slowness by whoever hands it the chunks.
+    given_up: AtomicBool,
+    /// Its early end has been counted.
+    counted: AtomicBool,
     /// The vocoder thread has ended the stream.
     failed: AtomicBool,
     /// The vocoder thread has more frames of this stream than it can soon use.
@@ -55,6 +60,17 @@ impl Flow {
     /// Whether the reader has gone.
     pub fn is_left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
+    }
+
+    /// Whether the reader was too slow for whoever hands it the chunks.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Counts an early end for `counter`, unless it has been counted already.
+    pub fn count_once(&self, counter: &AtomicU64) {
+        let news = !self.counted.swap(true, Ordering::Relaxed);
+        counter.fetch_add(u64::from(news), Ordering::Relaxed);
     }
 
     /// Whether nobody waits for more of this stream.
@@ -166,6 +182,11 @@ pub struct AudioStream {
 }
 
 impl AudioStream {
+    /// Counts the reader as too slow, rather than as one that leaves, when this is dropped.
+    pub fn give_up_on_reader(&self) {
+        self.flow.given_up.store(true, Ordering::Relaxed);
+    }
+
     /// The next chunk, for a reader that must not block; `None` at the end.
     pub async fn recv(&mut self) -> Option<Result<AudioChunk>> {
         let chunk = self.chunks.recv().await;
@@ -197,20 +218,34 @@ pub struct TextInlet {
     id: StreamId,
     flow: Arc<Flow>,
     commands: SyncSender<Command>,
+    /// Of the whole request.
+    speaking_rate: f32,
 }
 
 impl TextInlet {
     /// Adds a segment to what is spoken.
     ///
     /// # Errors
-    /// [`Error::Overloaded`] when too much text waits already, [`Error::Unavailable`] when the engine has ended.
+    /// [`Error::InvalidRequest`] when the text has more symbols than may wait or the segment's rate and that of the
+    /// request together lie outside [`SPEAKING_RATES`], [`Error::Unavailable`] when the engine has ended.
     pub fn push(&self, segment: Segment) -> Result<()> {
+        let rate = self.speaking_rate * segment.prosody.rate;
+        if !SPEAKING_RATES.contains(&rate) {
+            let (low, high) = SPEAKING_RATES.into_inner();
+            return Err(Error::InvalidRequest(format!(
+                "a rate of {} at a speaking rate of {} makes {rate}: it must be {low} to {high}, in `{}`",
+                segment.prosody.rate,
+                self.speaking_rate,
+                Excerpt(&segment.text)
+            )));
+        }
         let symbols = segment.ids.len();
         let waiting = self.flow.symbols.fetch_add(symbols, Ordering::Relaxed);
         if waiting + symbols > SYMBOLS_AHEAD {
             self.flow.symbols_taken(symbols);
-            return Err(Error::Overloaded(format!(
-                "{waiting} symbols wait to be spoken in this stream, {symbols} more would pass {SYMBOLS_AHEAD}"
+            return Err(Error::InvalidRequest(format!(
+                "{waiting} symbols of this text wait to be spoken, with {symbols} more they pass the limit of \
+                 {SYMBOLS_AHEAD} in one request: send it in parts"
             )));
         }
         let gone = |_| Error::Unavailable("the engine has ended".to_owned());
@@ -228,10 +263,13 @@ pub(super) fn stream(
     id: StreamId,
     permit: Permit,
     commands: &SyncSender<Command>,
+    speaking_rate: f32,
 ) -> (TextInlet, AudioStream, Outlet) {
     let (sender, receiver) = channel(CHUNKS_AHEAD);
     let flow = Arc::new(Flow {
         left: AtomicBool::new(false),
+        given_up: AtomicBool::new(false),
+        counted: AtomicBool::new(false),
         failed: AtomicBool::new(false),
         behind: AtomicBool::new(false),
         stalled_us: AtomicU64::new(0),
@@ -241,6 +279,6 @@ pub(super) fn stream(
     });
     let outlet =
         Outlet { _permit: permit, chunks: sender, waiting: VecDeque::new(), flow: Arc::clone(&flow) };
-    let inlet = TextInlet { id, flow: Arc::clone(&flow), commands: commands.clone() };
+    let inlet = TextInlet { id, flow: Arc::clone(&flow), commands: commands.clone(), speaking_rate };
     (inlet, AudioStream { chunks: receiver, flow, commands: commands.clone() }, outlet)
 }

@@ -6,15 +6,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::step_loop::Command;
+use super::command::Command;
 use super::stream::Outlet;
 use super::{AudioChunk, Chunker, Ending, MESSAGES, Manner, SpokenSentence, Stats, StreamId, Tail};
 use crate::error::{Error, Result};
-use crate::text::Segment;
+use crate::text::{Prosody, Segment};
 
 /// How often a reader without room is asked again.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
@@ -29,8 +28,9 @@ const FRAMES_AHEAD: usize = 256;
 /// What the step loop tells the vocoder thread.
 pub(super) enum Message {
     Open(StreamId, Outlet, Manner),
-    /// The next raw frames of the stream's present sentence, row-major [reduction_factor, n_mels].
-    Frames(StreamId, Vec<f32>),
+    /// The next raw frames of the stream's present sentence, row-major [reduction_factor, n_mels], and how it is
+    /// delivered.
+    Frames(StreamId, Vec<f32>, Prosody),
     /// The sentence has ended.
     SentenceEnd(StreamId, Segment, Ending),
     /// The stream has no more frames, for this reason if it did not come to its own end.
@@ -51,6 +51,8 @@ struct Voice {
 
 struct SentenceInWork {
     chunker: Chunker,
+    /// What its samples are multiplied with.
+    gain: f32,
     /// Samples made so far.
     samples: u64,
     /// Its text and how it ended; `None` while frames of it still come.
@@ -111,15 +113,15 @@ impl State {
                 let sentences = VecDeque::new();
                 self.voices.insert(id, Voice { outlet, manner, sentences, plays_until: None, closed: false });
             }
-            Message::Frames(id, raw) => {
+            Message::Frames(id, raw, prosody) => {
                 if let Some(voice) = self.voices.get_mut(&id) {
-                    voice.present_sentence(&self.own.tail).chunker.push(&raw);
+                    voice.present_sentence(&self.own.tail, prosody).chunker.push(&raw);
                     voice.report_backlog();
                 }
             }
             Message::SentenceEnd(id, segment, ending) => {
                 if let Some(voice) = self.voices.get_mut(&id) {
-                    let sentence = voice.present_sentence(&self.own.tail);
+                    let sentence = voice.present_sentence(&self.own.tail, segment.prosody);
                     sentence.chunker.end();
                     sentence.ended = Some((segment, ending));
                 }
@@ -184,10 +186,16 @@ impl State {
         }
         for (id, slow) in over {
             if slow {
-                self.own.stats.slow_readers.fetch_add(1, Ordering::Relaxed);
-                let reason = format!("the reader took nothing for {} ms", patience.as_millis());
-                self.fail(id, Error::Overloaded(reason));
+                if let Some(voice) = self.voices.get(&id) {
+                    voice.outlet.flow().count_once(&self.own.stats.slow_readers);
+                }
+                let reason = format!("nothing was taken for {} ms", patience.as_millis());
+                self.fail(id, Error::TooSlow(reason));
             } else if let Some(voice) = self.voices.remove(&id) {
+                let flow = voice.outlet.flow();
+                if flow.is_given_up() {
+                    flow.count_once(&self.own.stats.slow_readers);
+                }
                 voice.outlet.finish();
             }
         }
@@ -210,10 +218,12 @@ impl State {
 
 impl Voice {
     /// The sentence whose frames are coming in.
-    fn present_sentence(&mut self, tail: &Tail) -> &mut SentenceInWork {
+    fn present_sentence(&mut self, tail: &Tail, prosody: Prosody) -> &mut SentenceInWork {
         if self.sentences.back().is_none_or(|sentence| sentence.ended.is_some()) {
-            let chunker = Chunker::new(tail, self.manner.chunk_sizes, self.manner.speaking_rate);
-            self.sentences.push_back(SentenceInWork { chunker, samples: 0, ended: None });
+            let speaking_rate = self.manner.speaking_rate * prosody.rate;
+            let chunker = Chunker::new(tail, self.manner.chunk_sizes, speaking_rate);
+            let gain = prosody.gain();
+            self.sentences.push_back(SentenceInWork { chunker, gain, samples: 0, ended: None });
         }
         let last = self.sentences.len() - 1;
         &mut self.sentences[last]
@@ -228,7 +238,10 @@ impl Voice {
 
     fn vocode(&mut self, tail: &mut Tail, sample_rate_hz: u32) -> Result<()> {
         let Some(sentence) = self.sentences.front_mut() else { return Ok(()) };
-        let Some(samples) = sentence.chunker.next(tail)? else { return Ok(()) };
+        let Some(mut samples) = sentence.chunker.next(tail)? else { return Ok(()) };
+        if sentence.gain != 1.0 {
+            samples.iter_mut().for_each(|sample| *sample *= sentence.gain);
+        }
         sentence.samples += samples.len() as u64;
         let total = sentence.samples;
         let ended = if sentence.chunker.is_done() { sentence.ended.take() } else { None };

@@ -76,7 +76,9 @@ pub fn decoder_step(voice: &Voice, plan: StagePlan, positions: usize) -> Result<
     let frames = b.linear(&narrow, names::FEAT_OUT, [mels * r, hidden])?;
     let frames = b.widened(&frames)?;
     b.output(FRAMES, &frames, Dtype::F32, &[batch, Dim::Fixed(mels * r)])?;
-    let stop = sensitive_linear(b, &x, names::PROB_OUT, [r, hidden])?;
+    let weight = transposed(&b.values(&names::weight(names::PROB_OUT))?, [r, hidden]);
+    let bias = b.values(&names::bias(names::PROB_OUT))?;
+    let stop = b.sensitive_affine(&x, &weight, &bias)?;
     b.output(STOP_LOGITS, &stop, Dtype::F32, &[batch, Dim::Fixed(r)])?;
     Ok(builder.finish())
 }
@@ -243,14 +245,4 @@ fn cross_attention(
         b.fused("MultiHeadAttention", &inputs, &[("num_heads", Attribute::Int(heads as i64))], 1).remove(0);
     let y = b.uncached(&y)?;
     b.linear_without_bias(&y, &format!("{prefix}.out_proj"), [hidden, hidden])
-}
-
-/// A linear map that stays f32 in every plan: a stop decision must not hang on a rounding.
-fn sensitive_linear(b: &mut Builder, x: &Value, prefix: &str, shape: [usize; 2]) -> Result<Value> {
-    let weight = transposed(&b.values(&names::weight(prefix))?, shape);
-    let weight = b.constant(&weight, &[shape[1], shape[0]])?;
-    let bias = b.values(&names::bias(prefix))?;
-    let bias = b.constant(&bias, &[shape[0]])?;
-    let product = b.op("MatMul", &[x, &weight], &[]);
-    Ok(b.op("Add", &[&product, &bias], &[]))
 }

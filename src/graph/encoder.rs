@@ -177,11 +177,8 @@ fn speaker_bias(b: &mut Builder, config: &AcousticConfig, speaker: &Value) -> Re
     let weight = b.values(&names::weight(names::PRENET_SPEAKER))?;
     let columns: Vec<f32> =
         weight.chunks_exact(hidden + width).flat_map(|row| row[hidden..].iter().copied()).collect();
-    let columns = b.constant(&transposed(&columns, [hidden, width]), &[width, hidden])?;
     let bias = b.values(&names::bias(names::PRENET_SPEAKER))?;
-    let bias = b.constant(&bias, &[hidden])?;
     let attributes = [("axis", Attribute::Int(1)), ("p", Attribute::Int(2))];
     let unit = b.op("LpNormalization", &[speaker], &attributes);
-    let y = b.op("MatMul", &[&unit, &columns], &[]);
-    Ok(b.op("Add", &[&y, &bias], &[]))
+    b.sensitive_affine(&unit, &transposed(&columns, [hidden, width]), &bias)
 }

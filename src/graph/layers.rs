@@ -21,8 +21,19 @@ impl Builder<'_> {
     pub(super) fn affine(&mut self, x: &Value, weight: &[f32], bias: &[f32]) -> Result<Value> {
         let weight = self.weight(weight, &[weight.len() / bias.len(), bias.len()])?;
         let bias = self.weight(bias, &[bias.len()])?;
-        let product = self.op("MatMul", &[x, &weight], &[]);
-        Ok(self.op("Add", &[&product, &bias], &[]))
+        Ok(self.product_and_sum(x, &weight, &bias))
+    }
+
+    /// As [`Self::affine`], but f32 in every plan: for what must not hang on a rounding.
+    pub(super) fn sensitive_affine(&mut self, x: &Value, weight: &[f32], bias: &[f32]) -> Result<Value> {
+        let weight = self.constant(weight, &[weight.len() / bias.len(), bias.len()])?;
+        let bias = self.constant(bias, &[bias.len()])?;
+        Ok(self.product_and_sum(x, &weight, &bias))
+    }
+
+    fn product_and_sum(&mut self, x: &Value, weight: &Value, bias: &Value) -> Value {
+        let product = self.op("MatMul", &[x, weight], &[]);
+        self.op("Add", &[&product, bias], &[])
     }
 
     /// `x · Wᵀ` for the `nn.Linear` called `prefix`, whose weight is `shape` = [outputs, inputs].
@@ -48,25 +59,25 @@ impl Builder<'_> {
         eps: f32,
     ) -> Result<Value> {
         let x = self.widened(x)?;
-        let mut constant = |name: String| -> Result<Value> {
-            let values = self.values(&name)?;
-            self.constant(&values, &[width])
-        };
-        let gamma = constant(names::weight(norm))?;
-        let beta = constant(names::bias(norm))?;
-        let bias = constant(names::bias(bias))?;
+        let gamma = self.vector(&names::weight(norm), width)?;
+        let beta = self.vector(&names::bias(norm), width)?;
+        let bias = self.vector(&names::bias(bias), width)?;
         let inputs = [&x, residual, &gamma, &beta, &bias];
         Ok(self.fused("SkipLayerNormalization", &inputs, &[("epsilon", Attribute::Float(eps))], 1).remove(0))
     }
 
     /// `LayerNorm(x)` over the last axis of an f32 tensor.
     pub(super) fn layer_norm(&mut self, x: &Value, prefix: &str, width: usize, eps: f32) -> Result<Value> {
-        let gamma = self.values(&names::weight(prefix))?;
-        let gamma = self.constant(&gamma, &[width])?;
-        let beta = self.values(&names::bias(prefix))?;
-        let beta = self.constant(&beta, &[width])?;
+        let gamma = self.vector(&names::weight(prefix), width)?;
+        let beta = self.vector(&names::bias(prefix), width)?;
         let attributes = [("axis", Attribute::Int(-1)), ("epsilon", Attribute::Float(eps))];
         Ok(self.op("LayerNormalization", &[x, &gamma, &beta], &attributes))
+    }
+
+    /// The tensor called `name` as a constant [width].
+    fn vector(&mut self, name: &str, width: usize) -> Result<Value> {
+        let values = self.values(name)?;
+        self.constant(&values, &[width])
     }
 
     /// The feed-forward block of the layer called `prefix`, with the residual and the norm that end it: linear,

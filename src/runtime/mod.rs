@@ -7,8 +7,9 @@ mod fetch;
 pub mod library;
 mod tensor;
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use ort::AsPointer;
@@ -32,7 +33,11 @@ pub enum Accelerator {
 pub struct Runtime {
     environment: ort::environment::Environment,
     accelerator: Accelerator,
+    version: &'static str,
 }
+
+/// Of the library that this process has loaded.
+static VERSION: OnceLock<String> = OnceLock::new();
 
 impl Runtime {
     /// Loads the shared library at `library`.
@@ -53,7 +58,14 @@ impl Runtime {
             .build()
             .map_err(|e| unusable(e.to_string()))?;
         environment.set_log_level(ort::logging::LogLevel::Error);
-        Ok(Self { environment, accelerator })
+        let version =
+            VERSION.get_or_init(|| version(library).unwrap_or_else(|| "of an unknown version".to_owned()));
+        Ok(Self { environment, accelerator, version })
+    }
+
+    /// The version of the loaded library, such as `1.32.0`.
+    pub fn version(&self) -> &'static str {
+        self.version
     }
 
     /// What the loaded library says of its build.
@@ -95,6 +107,20 @@ impl Runtime {
             Accelerator::Cuda(_) => {}
         }
         builder.commit_from_memory(model)
+    }
+}
+
+/// What the library at `path`, which has been loaded already, calls its version. The binding looks at it, but does not
+/// pass it on.
+fn version(path: &Path) -> Option<String> {
+    type GetApiBase = unsafe extern "C" fn() -> *const ort::sys::OrtApiBase;
+    // SAFETY: the file has been loaded, so its initialisers have run; the symbol has this signature in every release, the
+    // base is static, and the version is a static C string.
+    unsafe {
+        let library = libloading::Library::new(path).ok()?;
+        let get_base: libloading::Symbol<GetApiBase> = library.get(b"OrtGetApiBase").ok()?;
+        let base = get_base().as_ref()?;
+        Some(CStr::from_ptr((base.GetVersionString)()).to_str().ok()?.to_owned())
     }
 }
 

@@ -18,6 +18,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::net::TcpListener;
@@ -39,6 +40,7 @@ pub struct Metrics {
     admitted: Counter,
     refused: Family<Label, Counter>,
     finished: Family<Label, Counter>,
+    in_flight: Gauge,
     first_audio: Histogram,
     real_time_factor: Histogram,
     audio_s: Counter<f64, std::sync::atomic::AtomicU64>,
@@ -65,13 +67,26 @@ impl Metrics {
         let (admitted, refused, finished) = (Counter::default(), Family::default(), Family::default());
         let (first_audio, late) = (Histogram::new(FIRST_AUDIO_S), Histogram::new(LATE_S));
         let (real_time_factor, audio_s) = (Histogram::new(REAL_TIME_FACTORS), Counter::default());
-        let engines = Engines::default();
-        registry.register("requests_admitted", "Requests taken in", admitted.clone());
-        registry.register("requests_refused", "Requests refused at the door", Family::clone(&refused));
-        registry.register("requests_finished", "Requests that came to an end", Family::clone(&finished));
+        let (in_flight, engines) = (Gauge::default(), Engines::default());
+        registry.register(
+            "requests_admitted",
+            "Requests to speak that were given a place: those finished and those in flight",
+            admitted.clone(),
+        );
+        registry.register(
+            "requests_refused",
+            "Calls of any kind that were answered with nothing but a status, by its reason",
+            Family::clone(&refused),
+        );
+        registry.register(
+            "requests_finished",
+            "Admitted requests that came to an end, by its kind",
+            Family::clone(&finished),
+        );
+        registry.register("requests_in_flight", "Admitted requests that have not ended", in_flight.clone());
         registry.register_with_unit(
             "time_to_first_audio",
-            "From a request to its first samples",
+            "Time from the arrival of a request to its first samples",
             Unit::Seconds,
             first_audio.clone(),
         );
@@ -92,6 +107,7 @@ impl Metrics {
             admitted,
             refused,
             finished,
+            in_flight,
             first_audio,
             real_time_factor,
             audio_s,
@@ -103,6 +119,7 @@ impl Metrics {
 
     pub fn request_admitted(&self) {
         self.admitted.inc();
+        self.in_flight.inc();
     }
 
     /// A request was refused at the door, for one of a few fixed reasons.
@@ -115,9 +132,10 @@ impl Metrics {
         self.first_audio.observe(time.as_secs_f64());
     }
 
-    /// A request ended with one of a few fixed outcomes, `wall` after its arrival and with `audio_s` seconds of
+    /// An admitted request ended with one of a few fixed outcomes, `wall` after its arrival and with `audio_s` seconds of
     /// audio.
     pub fn request_finished(&self, outcome: &'static str, audio_s: f64, wall: Duration) {
+        self.in_flight.dec();
         self.finished.get_or_create(&[("outcome", outcome)]).inc();
         if audio_s > 0.0 && audio_s.is_finite() {
             self.audio_s.inc_by(audio_s);
@@ -178,11 +196,11 @@ type Read<T> = fn(&Watched) -> T;
 type ReadTimes = for<'a> fn(&'a Watched) -> &'a Distribution;
 
 const COUNTERS: [(&str, &str, Read<u64>); 4] = [
-    ("steps", "Steps of the decoder", |engine| engine.stats.steps.load(Ordering::Relaxed)),
-    ("cancels", "Requests whose reader left before their end", |engine| {
+    ("steps", "Decoder steps", |engine| engine.stats.steps.load(Ordering::Relaxed)),
+    ("cancels", "Requests whose reader left while their speech was being made", |engine| {
         engine.stats.cancelled.load(Ordering::Relaxed)
     }),
-    ("slow_readers", "Requests dropped because their reader took nothing", |engine| {
+    ("slow_readers", "Requests dropped because their reader took nothing for too long", |engine| {
         engine.stats.slow_readers.load(Ordering::Relaxed)
     }),
     ("sentences_encoded_ahead", "Sentences encoded while the one before was decoded", |engine| {
@@ -190,19 +208,28 @@ const COUNTERS: [(&str, &str, Read<u64>); 4] = [
     }),
 ];
 
-const GAUGES: [(&str, &str, Option<Unit>, Read<usize>); 4] = [
-    ("slots", "Streams that can step together", None, |engine| engine.slots),
-    ("active_slots", "Streams that step now", None, |engine| engine.stats.active.load(Ordering::Relaxed)),
-    ("queued", "Requests that wait for a slot", None, |engine| engine.stats.queued.load(Ordering::Relaxed)),
-    ("cache", "Memory set aside for the caches", Some(Unit::Bytes), |engine| engine.cache_bytes),
+const GAUGES: [(&str, &str, Option<Unit>, Read<f64>); 5] = [
+    ("slots", "Requests that can be spoken at once", None, |engine| engine.slots as f64),
+    ("active_slots", "Requests whose speech is being made now", None, |engine| {
+        engine.stats.active.load(Ordering::Relaxed) as f64
+    }),
+    ("queued", "Requests that wait for a slot", None, |engine| {
+        engine.stats.queued.load(Ordering::Relaxed) as f64
+    }),
+    ("expected_wait", "What a request that came now would wait for a slot", Some(Unit::Seconds), |engine| {
+        engine.stats.expected_wait().as_secs_f64()
+    }),
+    ("cache", "Memory set aside for the caches", Some(Unit::Bytes), |engine| engine.cache_bytes as f64),
 ];
 
 const TIMES: [(&str, &str, ReadTimes); 5] = [
-    ("step_time", "A step of every active stream", |engine| &engine.stats.step_time),
-    ("step_gap", "Between two steps", |engine| &engine.stats.step_gap),
-    ("queue_wait", "From a request's admission to its slot", |engine| &engine.stats.queue_wait),
-    ("encode_time", "A sentence's encoding", |engine| &engine.stats.encode_time),
-    ("vocode_time", "A chunk's postnet and vocoder", |engine| &engine.stats.vocode_time),
+    ("step_time", "Time of a decoder step of all active requests", |engine| &engine.stats.step_time),
+    ("step_gap", "Time between two decoder steps while there is more to make", |engine| {
+        &engine.stats.step_gap
+    }),
+    ("queue_wait", "Time from the admission of a request to its slot", |engine| &engine.stats.queue_wait),
+    ("encode_time", "Time of the encoding of a sentence", |engine| &engine.stats.encode_time),
+    ("vocode_time", "Time of the postnet and vocoder of a chunk", |engine| &engine.stats.vocode_time),
 ];
 
 impl Collector for Engines {
@@ -214,7 +241,7 @@ impl Collector for Engines {
         let each = |mut family: MetricEncoder<'_>,
                     write: &dyn Fn(&Watched, MetricEncoder<'_>) -> fmt::Result| {
             engines.iter().try_for_each(|(name, engine)| {
-                write(engine, family.encode_family(&[("engine", name.as_str())])?)
+                write(engine, family.encode_family(&[("voice", name.as_str())])?)
             })
         };
         for (name, help, read) in COUNTERS {

@@ -44,6 +44,8 @@ pub fn from_misaki(raw: &str, word: &str) -> String {
                 out.push_str("ɜː");
                 i += usize::from(next == 'ɹ' && !before_vowel);
             }
+            'ᵊ' if next == 'l' && out.ends_with('k') && word.ends_with("ically") => {}
+            'z' if word.starts_with("trans") && out.ends_with('n') && nucleus == 1 => out.push('s'),
             'ə' | 'ᵊ' if next == 'ɹ' => {
                 out.push('ɚ');
                 i += usize::from(!before_vowel);
@@ -59,6 +61,7 @@ pub fn from_misaki(raw: &str, word: &str) -> String {
             }
             'i' => out.push_str(long_i(&place, stress, primary, next, at(i + 2))),
             'u' => out.push_str("uː"),
+            'ʊ' if !stress && (is_nucleus(next) || matches!(next, 'ˈ' | 'ˌ')) => out.push_str("uː"),
             'ɛ' if next == 'ɹ' && before_vowel && open_ar(place.spelling) && primary => out.push('æ'),
             'ɑ' if next == 'ŋ' => out.push('ɔ'),
             'ɑ' => out.push_str("ɑː"),
@@ -177,6 +180,7 @@ fn long_i(place: &Place, stress: bool, primary: bool, next: char, after: char) -
     let inflected = after == ' ' && matches!(next, 'z' | 'd');
     match () {
         _ if stress => "iː",
+        _ if place.spelling == "iness" => "i",
         _ if matches!(next, 'ˈ' | 'ˌ') => "ɪ",
         _ if open && (primary || !place.last) => "i",
         _ if place.first && place.last => "iː",

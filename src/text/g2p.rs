@@ -1,8 +1,8 @@
 //! English words in, espeak-style IPA out.
 //!
 //! A word is looked up in the function words of `espeak`, in the lexicons of `misaki-rs` (whole,
-//! then without an ending, then as two parts), and spelled by rule at last. The part of speech that
-//! a heteronym needs is guessed from the word before it. Lookups take time linear in the word.
+//! then without an ending, then as two parts), and spelled by rule at last. `heteronyms` tells which
+//! reading of a word is meant. Lookups take time linear in the word.
 //!
 //! Never sees punctuation, digits or raw text, and never fails on a word.
 
@@ -11,25 +11,11 @@ use misaki_rs::{Language, Lexicon, data};
 
 use super::espeak;
 use super::function_words::{function_word, joined, link};
+use super::heteronyms::{Context, Part, reading};
 use super::letters;
 
 /// Longer words are read in pieces of this many letters.
 const MAX_WORD_LETTERS: usize = 32;
-
-/// Words after which a heteronym is a verb.
-const BEFORE_VERB: &[&str] = &[
-    "to", "will", "would", "can", "could", "should", "must", "shall", "may", "might", "i", "you", "we",
-    "they", "not", "don't", "didn't", "doesn't", "won't", "can't", "couldn't", "wouldn't", "let's", "do",
-    "does", "did", "who", "cannot",
-];
-/// Words after which `read`, `used`, `wound` are past forms.
-const BEFORE_PAST: &[&str] =
-    &["have", "has", "had", "was", "were", "is", "been", "be", "he", "she", "it", "having", "are", "being"];
-/// Words after which a heteronym is a noun.
-const BEFORE_NOUN: &[&str] = &[
-    "the", "a", "an", "my", "your", "his", "her", "its", "our", "their", "this", "that", "no", "any", "some",
-    "of", "in", "for", "every", "each", "these", "those", "such", "what", "with", "by", "from", "on", "at",
-];
 
 /// Endings of contractions that no dictionary lists in full: `she'd've`.
 const CONTRACTIONS: &[(&str, &str)] =
@@ -51,7 +37,10 @@ impl std::fmt::Debug for G2p {
 /// Where the pronunciation of a word came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// A lexicon of the user's.
+    User,
     Function,
+    /// The built-in lexicons.
     Lexicon,
     /// A lexicon word with an ending, or two lexicon words in one.
     Derived,
@@ -72,25 +61,31 @@ impl G2p {
     }
 
     /// The phonemes of each of the `words` of one sentence: letters with inner apostrophes and
-    /// hyphens. `closed[i]` says that a mark follows word `i`. A word that runs together with the one
-    /// before it is empty.
-    pub fn sentence(&self, words: &[&str], closed: &[bool]) -> Vec<String> {
+    /// hyphens. `closed[i]` says that a mark follows word `i`, `given[i]` what it sounds like, if that is known. A
+    /// word that runs together with the one before it is empty.
+    pub fn sentence(&self, words: &[&str], closed: &[bool], given: &[Option<&str>]) -> Vec<String> {
+        let known = |i: usize| given.get(i).copied().flatten();
         let mut spoken: Vec<String> = Vec::with_capacity(words.len());
+        let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
         for (i, word) in words.iter().enumerate() {
-            let previous = i.checked_sub(1).filter(|&p| !closed.get(p).copied().unwrap_or(true));
-            let previous = previous.and_then(|p| words.get(p)).map(|w| w.to_ascii_lowercase());
             let ends = closed.get(i).copied().unwrap_or(true) || i + 1 == words.len();
+            if let Some(ipa) = known(i) {
+                spoken.push(ipa.to_owned());
+                continue;
+            }
             if is_initial(words, i) {
                 spoken.push(letters::spell(word));
                 continue;
             }
-            spoken.push(self.word(word, previous.as_deref(), ends).0);
+            let context = Context { words: &lower, closed, at: i };
+            spoken.push(self.word(word, Some(&context), ends).0);
         }
         let open = |i: usize| !closed.get(i).copied().unwrap_or(true);
-        for i in (0..words.len().saturating_sub(1)).rev().filter(|&i| open(i)) {
+        for i in (0..words.len().saturating_sub(1)).rev().filter(|&i| open(i) && known(i).is_none()) {
             let (Some(&word), Some(&next_word)) = (words.get(i), words.get(i + 1)) else { continue };
             let next = spoken.get(i + 1).cloned().unwrap_or_default();
-            let pair = if open(i + 1) { joined(word, next_word, &next) } else { None };
+            let pair =
+                if open(i + 1) && known(i + 1).is_none() { joined(word, next_word, &next) } else { None };
             match (pair, spoken.get_mut(i..)) {
                 (Some(pair), Some([this, next, ..])) => {
                     *this = pair;
@@ -104,7 +99,7 @@ impl G2p {
     }
 
     /// The phonemes of one word and where they came from.
-    pub fn word(&self, word: &str, previous: Option<&str>, ends_clause: bool) -> (String, Source) {
+    pub fn word(&self, word: &str, context: Option<&Context<'_>>, ends_clause: bool) -> (String, Source) {
         let lower = word.to_lowercase();
         let capitals = word.chars().count() > 1 && is_capitals(word);
         if let Some(ipa) = function_word(&lower, ends_clause).filter(|_| word != "US") {
@@ -119,8 +114,14 @@ impl G2p {
         if let Some(acronym) = word.strip_suffix('s').filter(|head| head.len() > 1 && is_capitals(head)) {
             return (letters::spell(acronym) + "z", Source::Letters);
         }
-        let tag = tag_after(previous);
-        if let Some((raw, source)) = self.find(word, &lower, tag) {
+        if let Some(raw) = context.and_then(|context| reading(context, word)) {
+            return (espeak::from_misaki(raw, &lower), Source::Lexicon);
+        }
+        let part = match context {
+            Some(context) if !self.has_one_reading(word, &lower) => context.part(),
+            _ => Part::Unknown,
+        };
+        if let Some((raw, source)) = self.find(word, &lower, part) {
             return (espeak::from_misaki(&raw, &lower), source);
         }
         let contraction = CONTRACTIONS.iter().filter(|_| lower.len() <= MAX_WORD_LETTERS);
@@ -131,7 +132,7 @@ impl G2p {
         }
         let folded: String = letters::folded(lower.chars()).collect();
         if folded != lower
-            && let Some((raw, source)) = self.find(&folded, &folded, tag)
+            && let Some((raw, source)) = self.find(&folded, &folded, part)
         {
             return (espeak::from_misaki(&raw, &folded), source);
         }
@@ -149,6 +150,11 @@ impl G2p {
         (if ipa.is_empty() { word.to_string() } else { ipa }, Source::Rules)
     }
 
+    fn has_one_reading(&self, word: &str, lower: &str) -> bool {
+        let golds = &self.lexicon.golds;
+        matches!(golds.get(word).or_else(|| golds.get(lower)), Some(PhonemeEntry::Simple(_)))
+    }
+
     fn is_acronym(&self, word: &str, lower: &str) -> bool {
         if word == "US" {
             return true;
@@ -158,37 +164,37 @@ impl G2p {
         }
         let short = word.chars().count() <= 3;
         let vowels = lower.contains(['a', 'e', 'i', 'o', 'u', 'y']);
-        !vowels || (short && self.entry(lower, "").is_none())
+        !vowels || (short && self.entry(lower, Part::Unknown).is_none())
     }
 
-    fn find(&self, word: &str, lower: &str, tag: &str) -> Option<(String, Source)> {
-        if let Some(raw) = self.entry(word, tag).or_else(|| self.entry(lower, tag)) {
+    fn find(&self, word: &str, lower: &str, part: Part) -> Option<(String, Source)> {
+        if let Some(raw) = self.entry(word, part).or_else(|| self.entry(lower, part)) {
             return Some((raw, Source::Lexicon));
         }
-        self.derived(lower, tag).or_else(|| self.compound(lower)).map(|raw| (raw, Source::Derived))
+        self.derived(lower, part).or_else(|| self.compound(lower)).map(|raw| (raw, Source::Derived))
     }
 
-    fn entry(&self, word: &str, tag: &str) -> Option<String> {
+    fn entry(&self, word: &str, part: Part) -> Option<String> {
         let mut initial = word.chars();
         let capitalized: String =
             initial.next().map(|c| c.to_uppercase().chain(initial).collect()).unwrap_or_default();
         [&self.lexicon.golds, &self.lexicon.silvers]
             .iter()
             .find_map(|table| table.get(word).or_else(|| table.get(&capitalized)))
-            .and_then(|entry| resolve(entry, tag))
+            .and_then(|entry| resolve(entry, part))
     }
 
-    /// The stem of a word in `-s`, `-ed`, `-ing`, `-ly`, `-er`, `-ness`, `un-`, with its ending.
-    fn derived(&self, word: &str, tag: &str) -> Option<String> {
+    /// The stem of a word in `-s`, `-ed`, `-ing`, `-ly`, `-er`, `-est`, `-ness`, `un-`, with its ending.
+    fn derived(&self, word: &str, part: Part) -> Option<String> {
         let stem = |ending: &str| word.strip_suffix(ending).filter(|stem| stem.len() >= 2);
         if let Some(owner) = stem("'s").or_else(|| stem("s'")).or_else(|| stem("'")) {
-            let raw = self.any(owner, "NOUN")?;
+            let raw = self.any(owner, Part::Noun)?;
             return Some(self.lexicon.append_s(&raw));
         }
         let plural = stem("ies").map(|s| format!("{s}y")).into_iter();
         let plural = plural.chain(stem("s").filter(|s| !s.ends_with('s')).map(String::from));
         for stem in plural.chain(stem("es").map(String::from)) {
-            if let Some(raw) = self.any(&stem, tag) {
+            if let Some(raw) = self.any(&stem, part) {
                 return Some(self.lexicon.append_s(&raw));
             }
         }
@@ -204,12 +210,17 @@ impl G2p {
             ("less", "ləs"),
             ("er", "əɹ"),
             ("ers", "əɹz"),
+            ("est", "ᵻst"),
             ("ful", "fᵊl"),
             ("ish", "ɪʃ"),
         ] {
-            if let Some(raw) = stem(ending)
-                .and_then(|s| if ending.starts_with("er") { self.verb(s, None) } else { self.any(s, "ADJ") })
-            {
+            if let Some(raw) = stem(ending).and_then(|s| {
+                if matches!(ending, "er" | "ers" | "est") {
+                    self.verb(s, None)
+                } else {
+                    self.any(s, Part::Adjective)
+                }
+            }) {
                 return Some(format!("{raw}{sound}"));
             }
         }
@@ -217,7 +228,7 @@ impl G2p {
             [("un", "ˌʌn"), ("non", "nˌɑn"), ("re", "ɹˌi"), ("over", "ˌOvəɹ"), ("under", "ˌʌndəɹ")]
         {
             if let Some(raw) =
-                word.strip_prefix(prefix).filter(|s| s.len() >= 3).and_then(|s| self.any(s, tag))
+                word.strip_prefix(prefix).filter(|s| s.len() >= 3).and_then(|s| self.any(s, part))
             {
                 return Some(format!("{sound}{raw}"));
             }
@@ -226,8 +237,8 @@ impl G2p {
     }
 
     /// An entry, or a form derived from one: `boxings`.
-    fn any(&self, word: &str, tag: &str) -> Option<String> {
-        self.entry(word, tag).or_else(|| {
+    fn any(&self, word: &str, part: Part) -> Option<String> {
+        self.entry(word, part).or_else(|| {
             let raw = word.strip_suffix("ing").filter(|s| s.len() >= 3).and_then(|s| self.verb(s, None))?;
             Some(format!("{raw}ɪŋ"))
         })
@@ -244,7 +255,7 @@ impl G2p {
             undoubled.map(String::from),
             bare.strip_suffix('i').map(|s| format!("{s}y")),
         ];
-        candidates.into_iter().flatten().find_map(|stem| self.entry(&stem, "VERB"))
+        candidates.into_iter().flatten().find_map(|stem| self.entry(&stem, Part::Verb))
     }
 
     /// Two words in one, the longer first part first: `housecoat`.
@@ -254,8 +265,8 @@ impl G2p {
         }
         (3..word.len().saturating_sub(3)).rev().find_map(|at| {
             let (head, tail) = word.split_at(at);
-            let first = self.lexicon.golds.get(head).and_then(|e| resolve(e, ""))?;
-            let second = self.lexicon.golds.get(tail).and_then(|e| resolve(e, ""))?;
+            let first = self.lexicon.golds.get(head).and_then(|e| resolve(e, Part::Unknown))?;
+            let second = self.lexicon.golds.get(tail).and_then(|e| resolve(e, Part::Unknown))?;
             Some(format!("{first}{}", second.replace('ˈ', "ˌ")))
         })
     }
@@ -274,22 +285,12 @@ fn is_capitals(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_uppercase())
 }
 
-fn tag_after(previous: Option<&str>) -> &'static str {
-    match previous {
-        Some(p) if BEFORE_VERB.contains(&p) => "VERB",
-        Some(p) if BEFORE_PAST.contains(&p) => "VBN",
-        Some(p) if BEFORE_NOUN.contains(&p) => "NOUN",
-        _ => "",
-    }
-}
-
-fn resolve(entry: &PhonemeEntry, tag: &str) -> Option<String> {
+fn resolve(entry: &PhonemeEntry, part: Part) -> Option<String> {
     match entry {
         PhonemeEntry::Simple(raw) => Some(raw.clone()),
         PhonemeEntry::Tagged(forms) => {
-            let parent = if tag == "VBN" { "VERB" } else { tag };
-            let known = |key: &str| forms.get(key).cloned().flatten();
-            known(tag).or_else(|| known(parent)).or_else(|| known("DEFAULT"))
+            let known = |key: &&str| forms.get(*key).cloned().flatten();
+            part.tags().iter().chain(&["DEFAULT"]).find_map(known)
         }
     }
 }

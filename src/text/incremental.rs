@@ -261,7 +261,7 @@ impl IncrementalText {
     ) {
         let segments = self.collected.segments.len();
         let before = self.collected.segments.last().map(|segment| segment.pause);
-        frontend.sentence(sentence, pause, phonemes, &mut self.collected);
+        frontend.sentence(sentence, &self.reading, pause, phonemes, &mut self.collected);
         self.silent = self.collected.segments.len() == segments;
         if self.silent
             && last

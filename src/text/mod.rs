@@ -9,26 +9,37 @@
 //! in the length of the text.
 
 mod abbreviations;
+pub mod arpabet;
 mod clean;
 mod espeak;
 mod forms;
 mod function_words;
 mod g2p;
+mod heteronyms;
 mod incremental;
+mod ipa;
 mod letters;
+pub mod lexicon;
 mod normalize;
 mod numbers;
+mod passage;
 mod reading;
 mod segment;
 mod signs;
 mod speller;
 pub mod spm;
+mod ssml;
 mod symbols;
 
 pub use g2p::Source;
 pub use incremental::IncrementalText;
+pub use lexicon::Lexicon;
+pub use passage::{Mark, Passage, Prosody};
 pub use reading::{DateOrder, Markup, Reading};
 pub use segment::Pause;
+pub use ssml::MAX_BREAK_MS;
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::voice::config::AcousticConfig;
@@ -42,7 +53,7 @@ pub const MAX_TEXT_BYTES: usize = 1 << 20;
 pub const MAX_UNMAPPED: usize = 64;
 
 /// One piece of speech.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
     /// The words that are spoken, normalised.
     pub text: String,
@@ -55,6 +66,9 @@ pub struct Segment {
     pub unmapped: Vec<char>,
     /// The silence that should follow.
     pub pause: Pause,
+    pub prosody: Prosody,
+    /// Named places in it, in order.
+    pub marks: Vec<Mark>,
 }
 
 /// The text front-end of one voice.
@@ -63,6 +77,7 @@ pub struct Frontend {
     speller: Speller,
     /// Ids per segment at most, start and end included.
     budget: usize,
+    lexicon: Option<Arc<Lexicon>>,
 }
 
 impl Frontend {
@@ -94,20 +109,53 @@ impl Frontend {
                 format!("segments of {budget} symbols, at least {needed} are needed"),
             ));
         }
-        Ok(Self { speller: Speller::load(symbols, config, name)?, budget })
+        Ok(Self { speller: Speller::load(symbols, config, name)?, budget, lexicon: None })
+    }
+
+    /// Lets `lexicon` say how its words sound in every text; that of a request comes before it.
+    pub fn with_lexicon(mut self, lexicon: Arc<Lexicon>) -> Self {
+        let unusable = self.unusable(&lexicon);
+        if !unusable.is_empty() {
+            let named = first_of(&unusable);
+            tracing::warn!("this voice reads letters, it cannot use the lexicon's phonemes for {named}");
+        }
+        self.lexicon = Some(lexicon);
+        self
+    }
+
+    /// Whether this voice can read as `reading` says.
+    ///
+    /// # Errors
+    /// `InvalidRequest` when the lexicon gives phonemes and the voice spells in characters: it takes aliases alone.
+    pub fn check_reading(&self, reading: &Reading) -> Result<()> {
+        let unusable = reading.lexicon.as_deref().map(|lexicon| self.unusable(lexicon)).unwrap_or_default();
+        if unusable.is_empty() {
+            return Ok(());
+        }
+        Err(Error::InvalidRequest(format!(
+            "this voice reads letters, it cannot use the phonemes for {}: give text that is read instead",
+            first_of(&unusable)
+        )))
+    }
+
+    /// The graphemes of `lexicon` that this voice cannot use, and so reads as if they were not in it.
+    pub fn unusable<'a>(&self, lexicon: &'a Lexicon) -> Vec<&'a str> {
+        if self.speller.is_ipa() { Vec::new() } else { lexicon.phonemic() }
     }
 
     /// The segments of `text`, in order, read as `reading` says.
     ///
     /// # Errors
-    /// `InvalidRequest` when the text is over [`MAX_TEXT_BYTES`] or holds nothing that the voice can say.
+    /// `InvalidRequest` when the text is over [`MAX_TEXT_BYTES`] or holds nothing that the voice can say, and as
+    /// [`Self::check_reading`].
     pub fn segments(&self, text: &str, reading: &Reading) -> Result<Vec<Segment>> {
         check_length(text)?;
+        self.check_reading(reading)?;
         let cleaned = clean::clean(text, reading, self.speller.is_ipa());
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {
-            self.sentence(&sentence, pause, &mut phonemes, &mut out);
+            self.sentence(&sentence, reading, pause, &mut phonemes, &mut out);
         }
         out.finish()
     }
@@ -115,13 +163,17 @@ impl Frontend {
     fn sentence(
         &self,
         sentence: &str,
+        reading: &Reading,
         pause: Pause,
         phonemes: &mut std::vec::IntoIter<String>,
         out: &mut Collector,
     ) {
-        let verbal = normalize::verbalize(sentence);
+        let lexicons: Vec<&Lexicon> =
+            [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
+        let (sentence, given) = lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes);
+        let verbal = normalize::verbalize(&sentence);
         report(&mut out.unmapped, verbal.unmapped);
-        let atoms = self.speller.atoms(&verbal.text, phonemes);
+        let atoms = self.speller.atoms(&verbal.text, given);
         self.pack(atoms, pause, out);
     }
 
@@ -143,7 +195,11 @@ impl Frontend {
 
     /// The phonemes of one word and where they came from; `None` for voices that spell in characters.
     pub fn pronounce(&self, word: &str) -> Option<(String, Source)> {
-        self.speller.pronounce(word)
+        let own = self.lexicon.as_ref().filter(|_| self.speller.is_ipa()).and_then(|own| own.find(word));
+        match own {
+            Some(lexicon::Pronunciation::Phonemes(ipa)) => Some((ipa.clone(), Source::User)),
+            _ => self.speller.pronounce(word),
+        }
     }
 
     /// Joins atoms into segments within the budget, at the latest clause mark that fits.
@@ -205,6 +261,17 @@ fn report(unmapped: &mut Vec<char>, characters: impl IntoIterator<Item = char>) 
     }
 }
 
+/// Some of `graphemes`, for a message.
+fn first_of(graphemes: &[&str]) -> String {
+    const NAMED: usize = 5;
+    let named: Vec<String> = graphemes.iter().take(NAMED).map(|grapheme| format!("`{grapheme}`")).collect();
+    let others = match graphemes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    format!("{}{others}", named.join(", "))
+}
+
 fn check_length(text: &str) -> Result<()> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(Error::InvalidRequest(format!(
@@ -230,10 +297,8 @@ impl Collector {
 
     /// A piece without speech lengthens the pause before it.
     fn skipped(&mut self, pause: Pause) {
-        if let Some(last) = self.segments.last_mut()
-            && pause.duration_ms() > last.pause.duration_ms()
-        {
-            last.pause = pause;
+        if let Some(last) = self.segments.last_mut() {
+            last.pause = last.pause.and(pause);
         }
     }
 

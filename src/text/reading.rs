@@ -2,6 +2,10 @@
 //!
 //! Never says anything about the voice or its sound.
 
+use std::sync::Arc;
+
+use super::Lexicon;
+
 /// What becomes of emoji and Markdown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Markup {
@@ -27,4 +31,6 @@ pub enum DateOrder {
 pub struct Reading {
     pub markup: Markup,
     pub date_order: DateOrder,
+    /// Pronunciations of this request: before those of the server, which come before the built-in ones.
+    pub lexicon: Option<Arc<Lexicon>>,
 }

@@ -18,6 +18,8 @@ pub enum Pause {
     Line,
     /// An empty line.
     Paragraph,
+    /// Exactly so many milliseconds, as markup asks for them.
+    Break(u32),
 }
 
 impl Pause {
@@ -30,6 +32,17 @@ impl Pause {
             Self::Line => 350,
             Self::Ellipsis => 450,
             Self::Paragraph => 600,
+            Self::Break(ms) => ms,
+        }
+    }
+
+    /// The pause where `self` and `other` meet: the longer one, unless markup asks for one. Breaks add up.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Break(ms), Self::Break(more)) => Self::Break(ms.saturating_add(more)),
+            (asked @ Self::Break(_), _) | (_, asked @ Self::Break(_)) => asked,
+            _ if other.duration_ms() > self.duration_ms() => other,
+            _ => self,
         }
     }
 }

@@ -3,16 +3,16 @@
 //! Never joins or splits sentences; it prices atoms in ids so that `Frontend` can.
 
 use std::collections::HashMap;
-use std::vec::IntoIter;
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::Segment;
 use super::clean::PHONEMES;
 use super::g2p::{G2p, Source};
+use super::lexicon::Given;
 use super::segment::Pause;
 use super::spm::CharModel;
 use super::symbols::IpaSymbols;
+use super::{Prosody, Segment};
 use super::{letters, report};
 use crate::error::{Error, Result};
 use crate::voice::SymbolTable;
@@ -95,7 +95,8 @@ impl Speller {
     /// The mark that a segment without one is closed with. Voices learn to stop at marks: without one, some
     /// never do.
     fn closing_mark(&self, pause: Pause) -> &'static str {
-        let mark = if pause == Pause::None { "," } else { "." };
+        let goes_on = matches!(pause, Pause::None | Pause::Break(_));
+        let mark = if goes_on { "," } else { "." };
         let knows = match self {
             Self::Ipa { symbols, .. } => symbols.fit(mark).spoken == mark,
             Self::Characters { model, .. } => mark.chars().all(|c| model.knows(c)),
@@ -111,29 +112,38 @@ impl Speller {
         }
     }
 
-    /// The words of a normalised sentence, spelled; `phonemes` fills its placeholders.
-    pub fn atoms(&self, sentence: &str, phonemes: &mut IntoIter<String>) -> Vec<Atom> {
+    /// The words of a normalised sentence, spelled; `given` fills its placeholders, in order.
+    pub fn atoms(&self, sentence: &str, given: Vec<Given>) -> Vec<Atom> {
         let tokens: Vec<&str> = sentence.split(' ').filter(|token| !token.is_empty()).collect();
-        match self {
-            Self::Characters { .. } => tokens.into_iter().map(|token| self.character_atom(token)).collect(),
-            Self::Ipa { g2p, .. } => {
-                let words: Vec<&str> = tokens.iter().map(|token| token.trim_end_matches(is_mark)).collect();
-                let closed: Vec<bool> = tokens.iter().map(|token| token.ends_with(is_mark)).collect();
-                let spoken = g2p.sentence(&words, &closed);
-                let spelled = tokens.iter().zip(&words).zip(spoken);
-                spelled
-                    .map(|((token, word), ipa)| {
-                        let mark = token.get(word.len()..).unwrap_or_default();
-                        if *word == PHONEMES.encode_utf8(&mut [0; 4]) as &str {
-                            let ipa = phonemes.next().unwrap_or_default();
-                            self.ipa_atom(format!("{ipa}{mark}"), &format!("{ipa}{mark}"))
-                        } else {
-                            self.word_atom(token, &format!("{ipa}{mark}"))
-                        }
-                    })
-                    .collect()
-            }
-        }
+        let Self::Ipa { g2p, .. } = self else {
+            return tokens.into_iter().map(|token| self.character_atom(token)).collect();
+        };
+        let mut given = given.into_iter();
+        let parts: Vec<(&str, &str, Option<Given>)> = tokens
+            .into_iter()
+            .map(|token| {
+                let word = token.trim_end_matches(is_mark);
+                let is_placeholder = word.chars().eq([PHONEMES]);
+                (
+                    word,
+                    token.get(word.len()..).unwrap_or_default(),
+                    is_placeholder.then(|| given.next()).flatten(),
+                )
+            })
+            .collect();
+        let words: Vec<&str> =
+            parts.iter().map(|(word, _, given)| given.as_ref().map_or(*word, |given| &given.text)).collect();
+        let closed: Vec<bool> = parts.iter().map(|(_, mark, _)| !mark.is_empty()).collect();
+        let known: Vec<Option<&str>> =
+            parts.iter().map(|(_, _, given)| given.as_ref().map(|given| given.ipa.as_str())).collect();
+        let spoken = g2p.sentence(&words, &closed, &known);
+        let spelled = words.iter().zip(&parts).zip(spoken);
+        spelled
+            .map(|((word, (_, mark, given)), ipa)| {
+                let (text, ipa) = (format!("{word}{mark}"), format!("{ipa}{mark}"));
+                if given.is_some() { self.ipa_atom(text, &ipa) } else { self.word_atom(&text, &ipa) }
+            })
+            .collect()
     }
 
     /// IPA as a user wrote it, one atom a word.
@@ -224,7 +234,15 @@ impl Speller {
                 ids
             }
         };
-        Some(Segment { text, spoken, ids, unmapped: Vec::new(), pause })
+        Some(Segment {
+            text,
+            spoken,
+            ids,
+            unmapped: Vec::new(),
+            pause,
+            prosody: Prosody::default(),
+            marks: Vec::new(),
+        })
     }
 }
 

@@ -2,13 +2,72 @@
 //!
 //! Never converts: samples come as the floats that the voice made.
 
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
 use tokio::runtime::{Builder, Runtime};
+use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Status, Streaming};
 
 use super::pb::{self, speech_client::SpeechClient, synthesize_response::Event};
-use crate::error::{Error, Result};
+use super::refusal::RETRY_AFTER;
+use crate::error::{Error, Excerpt, Result};
 use crate::precision::{Dtype, cast};
 use crate::synthesizer::Script;
+use crate::text::{DateOrder, Markup};
+
+/// After how long a silent connection is asked for a sign of life, and how long that may take.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// When to ask again, where a server does not say.
+const RETRY_UNKNOWN: Duration = Duration::from_secs(1);
+
+/// Where a server listens: `HOST:PORT`, with or without `http://` before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAddress(Uri);
+
+impl FromStr for ServerAddress {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = |why: &str| Error::InvalidRequest(format!("server `{}` {why}", Excerpt(text)));
+        let malformed = || refuse("is not HOST:PORT or http://HOST:PORT");
+        let authority = match text.split_once("://") {
+            None => text,
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
+                rest.strip_suffix('/').unwrap_or(rest)
+            }
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+                return Err(refuse(
+                    "asks for TLS, which is not spoken here: put a proxy that does between, or use http",
+                ));
+            }
+            Some(_) => return Err(malformed()),
+        };
+        let uri: Uri = format!("http://{authority}").parse().map_err(|_| malformed())?;
+        let port = uri.port_u16().filter(|port| *port > 0);
+        let bare =
+            uri.authority().is_some_and(|found| found.as_str() == authority && !authority.contains('@'));
+        if port.is_none() || !bare || uri.host().is_none_or(str::is_empty) {
+            return Err(malformed());
+        }
+        Ok(Self(uri))
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.authority().map_or("", |authority| authority.as_str()))
+    }
+}
+
+/// Who is to speak.
+#[derive(Debug, Clone)]
+pub enum RemoteSpeaker {
+    Name(String),
+    /// [speaker_embedding_dim] of the server's voice
+    Embedding(Vec<f32>),
+}
 
 /// What to ask a server for.
 #[derive(Debug, Clone)]
@@ -16,9 +75,12 @@ pub struct RemoteRequest {
     pub script: Script,
     /// Empty is the server's first voice.
     pub voice: String,
-    pub speaker: Option<String>,
+    /// `None` is the voice's default speaker.
+    pub speaker: Option<RemoteSpeaker>,
     pub seed: u64,
     pub speaking_rate: f32,
+    pub markup: Markup,
+    pub date_order: DateOrder,
 }
 
 /// Audio on its way from a server.
@@ -26,19 +88,26 @@ pub struct RemoteSpeech {
     tokio: Runtime,
     responses: Streaming<pb::SynthesizeResponse>,
     sample_rate_hz: u32,
+    notices: Vec<String>,
     completed: Option<pb::Completed>,
 }
 
 impl RemoteSpeech {
-    /// Asks the server at `address`, a host and a port.
+    /// Asks the server at `address`, which may take `timeout` to accept the request.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when nobody answers there, and what the server refuses.
-    pub fn open(address: &str, request: RemoteRequest) -> Result<Self> {
+    pub fn open(address: &ServerAddress, request: RemoteRequest, timeout: Duration) -> Result<Self> {
         let tokio = Builder::new_current_thread().enable_all().build();
         let tokio = tokio.map_err(|error| Error::Internal(format!("no thread for the network: {error}")))?;
-        let (responses, sample_rate_hz) = tokio.block_on(ask(address, request))?;
-        Ok(Self { tokio, responses, sample_rate_hz, completed: None })
+        let (responses, sample_rate_hz, notices) = tokio.block_on(async {
+            let silent = |_| {
+                let timeout_ms = timeout.as_millis();
+                Error::Unavailable(format!("the server at {address} has said nothing for {timeout_ms} ms"))
+            };
+            tokio::time::timeout(timeout, ask(address, request)).await.map_err(silent)?
+        })?;
+        Ok(Self { tokio, responses, sample_rate_hz, notices, completed: None })
     }
 
     pub fn sample_rate_hz(&self) -> u32 {
@@ -64,37 +133,71 @@ impl RemoteSpeech {
         sentences.filter(|sentence| sentence.capped).map(|sentence| sentence.text.as_str())
     }
 
+    /// What was asked for and is not served.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Marks and the samples at which they lie.
+    pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
+        let marks = self.completed.iter().flat_map(|completed| &completed.marks);
+        marks.map(|mark| (mark.name.as_str(), mark.sample))
+    }
+
     /// Characters for which the voice has no sound.
     pub fn unmapped(&self) -> &str {
         self.completed.as_ref().map_or("", |completed| &completed.unmapped)
     }
 }
 
-async fn ask(address: &str, request: RemoteRequest) -> Result<(Streaming<pb::SynthesizeResponse>, u32)> {
+async fn ask(
+    address: &ServerAddress,
+    request: RemoteRequest,
+) -> Result<(Streaming<pb::SynthesizeResponse>, u32, Vec<String>)> {
     use pb::synthesis_config::Speaker;
     use pb::synthesize_request::Content;
     let nobody = |error: tonic::transport::Error| {
         let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         Error::Unavailable(format!("no server at {address}: {cause}"))
     };
-    let mut client = SpeechClient::connect(format!("http://{address}")).await.map_err(nobody)?;
+    // A server that dies later than it accepts is noticed by its silence.
+    let endpoint = Endpoint::from(address.0.clone())
+        .http2_keep_alive_interval(SIGN_OF_LIFE)
+        .keep_alive_timeout(SIGN_OF_LIFE);
+    let mut client = SpeechClient::new(endpoint.connect().await.map_err(nobody)?);
+    // What is not asked for is not sent: phonemes are not read.
+    let markup = match request.markup {
+        Markup::Strip => pb::Markup::Unspecified,
+        Markup::Speak => pb::Markup::Speak,
+        Markup::Keep => pb::Markup::Keep,
+    };
+    let date_order = match request.date_order {
+        DateOrder::MonthFirst => pb::DateOrder::Unspecified,
+        DateOrder::DayFirst => pb::DateOrder::DayFirst,
+    };
     let config = pb::SynthesisConfig {
         voice: request.voice,
-        speaker: request.speaker.map(Speaker::SpeakerName),
+        speaker: request.speaker.map(|speaker| match speaker {
+            RemoteSpeaker::Name(name) => Speaker::SpeakerName(name),
+            RemoteSpeaker::Embedding(values) => Speaker::SpeakerEmbedding(pb::SpeakerEmbedding { values }),
+        }),
         seed: Some(request.seed),
         speaking_rate: request.speaking_rate,
         encoding: pb::AudioEncoding::PcmF32le.into(),
+        markup: markup.into(),
+        date_order: date_order.into(),
         ..Default::default()
     };
     let content = match request.script {
         Script::Text(text) => Content::Text(text),
         Script::Phonemes(phonemes) => Content::Phonemes(phonemes),
+        Script::Ssml(ssml) => Content::Ssml(ssml),
     };
     let request = pb::SynthesizeRequest { content: Some(content), config: Some(config) };
     let mut responses = client.synthesize(request).await.map_err(|status| error(&status))?.into_inner();
     match next(&mut responses).await? {
-        Some(Event::Started(pb::Started { format: Some(format), .. })) => {
-            Ok((responses, format.sample_rate_hz))
+        Some(Event::Started(pb::Started { format: Some(format), notices, .. })) => {
+            Ok((responses, format.sample_rate_hz, notices))
         }
         _ => Err(Error::Unavailable(format!("the server at {address} does not tell its format"))),
     }
@@ -112,8 +215,53 @@ fn error(status: &Status) -> Error {
         Code::InvalidArgument | Code::NotFound | Code::OutOfRange | Code::FailedPrecondition => {
             Error::InvalidRequest(message)
         }
-        Code::ResourceExhausted => Error::Overloaded(message),
+        Code::ResourceExhausted => Error::Overloaded { reason: message, retry_after: retry_after(status) },
+        Code::Aborted => Error::TooSlow(message),
         Code::DeadlineExceeded => Error::DeadlineExceeded(message),
         _ => Error::Unavailable(message),
+    }
+}
+
+fn retry_after(status: &Status) -> Duration {
+    let told = status.metadata().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    told.and_then(|ms| ms.parse().ok()).map_or(RETRY_UNKNOWN, Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hosts_and_ports() {
+        for text in ["a:1", "http://a:1", "HTTP://a:1", "http://a:1/"] {
+            assert_eq!(text.parse::<ServerAddress>().unwrap().to_string(), "a:1", "{text}");
+        }
+        for text in ["127.0.0.1:50051", "[::1]:50051", "tts.example:80"] {
+            assert_eq!(text.parse::<ServerAddress>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            ":",
+            "a",
+            "a:",
+            ":1",
+            "a:0",
+            "a:65536",
+            "a:x",
+            "a b:1",
+            "::1:1",
+            "u@a:1",
+            "a:1/x",
+            "a:1?x",
+            "http://",
+            "ftp://a:1",
+            "http://http://a:1",
+        ] {
+            let refusal =
+                text.parse::<ServerAddress>().map(|address| address.to_string()).unwrap_err().to_string();
+            assert!(refusal.contains("HOST:PORT"), "{text}: {refusal}");
+        }
+        let refusal = "https://a:1".parse::<ServerAddress>().unwrap_err().to_string();
+        assert!(refusal.contains("TLS"), "{refusal}");
     }
 }

@@ -3,34 +3,24 @@
 //! A task of its own for every request: it ends with the last message, with an error, or as soon as the reader has
 //! gone, and the engine's row is free one step later. Never sends a part of a sample.
 
-use std::pin::Pin;
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
-use tokio_stream::Stream;
-use tonic::Status;
 
 use super::feed::{Fed, Feed};
-use super::grpc::status;
 use super::pb::{self, synthesize_response::Event};
+use super::refusal::status;
 use super::request::{ENCODINGS, Wanted};
+use super::responses::{InFlight, Interrupted, Outbox, Responses, response};
 use crate::codec::AudioEncoder;
 use crate::decoder::End;
 use crate::engine::{AudioChunk, AudioStream, SpokenSentence, TextInlet};
 use crate::error::{Error, Result};
 use crate::repertoire::ServedVoice;
 use crate::telemetry::Metrics;
-use crate::text::{Pause, Segment};
-
-/// Messages that may wait for the connection.
-const MESSAGES_AHEAD: usize = 4;
-/// A multiple of every encoding's sample, far below the 4 MiB that a client takes by default.
-const MAX_AUDIO_BYTES: usize = 256 << 10;
-
-type Message = Result<pb::SynthesizeResponse, Status>;
+use crate::text::{Lexicon, Mark, Passage, Pause, Segment};
 
 /// What is known of a request before it is spoken.
 pub struct Accepted {
@@ -43,21 +33,25 @@ pub struct Accepted {
     pub halted: watch::Receiver<bool>,
 }
 
-/// One response that has not ended, as the server counts them.
-#[derive(Debug)]
-pub struct InFlight(Arc<watch::Sender<usize>>);
+/// A request that has been counted as admitted; dropped, it is counted as finished.
+struct Admitted {
+    metrics: Metrics,
+    arrived: Instant,
+    outcome: &'static str,
+    audio_s: f64,
+}
 
-impl InFlight {
-    /// Counts into `count`.
-    pub fn new(count: &Arc<watch::Sender<usize>>) -> Self {
-        count.send_modify(|count| *count += 1);
-        Self(Arc::clone(count))
+impl Admitted {
+    fn new(metrics: Metrics, arrived: Instant) -> Self {
+        metrics.request_admitted();
+        // What it is when its caller leaves before anything is decided.
+        Self { metrics, arrived, outcome: "cancelled", audio_s: 0.0 }
     }
 }
 
-impl Drop for InFlight {
+impl Drop for Admitted {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        self.metrics.request_finished(self.outcome, self.audio_s, self.arrived.elapsed());
     }
 }
 
@@ -67,52 +61,20 @@ pub struct Spaced {
     pub segment: Segment,
 }
 
-/// The whole text's segments, spaced as their pauses say.
-pub fn spaced(segments: Vec<Segment>) -> Vec<Spaced> {
-    let mut after = Pause::None;
-    let space = |mut segment: Segment| {
-        let pause = std::mem::replace(&mut segment.pause, Pause::None);
-        Spaced { after: std::mem::replace(&mut after, pause), segment }
-    };
-    segments.into_iter().map(space).collect()
-}
-
-/// The messages of one response. It never ends without an error or [`pb::Completed`].
-pub struct Responses {
-    messages: Receiver<Message>,
-    halted: watch::Receiver<bool>,
-    ended: bool,
-    _in_flight: InFlight,
-}
-
-impl Stream for Responses {
-    type Item = Message;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Message>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let message = std::task::ready!(self.messages.poll_recv(context));
-        let message = message.unwrap_or_else(|| {
-            let reason = "the response was cut short";
-            Err(if *self.halted.borrow() { Status::unavailable(reason) } else { Status::internal(reason) })
-        });
-        self.ended = match &message {
-            Ok(response) => matches!(response.event, Some(Event::Completed(_))),
-            Err(_) => true,
-        };
-        Poll::Ready(Some(message))
-    }
-}
-
 /// One response in the making.
 pub struct Delivery {
     accepted: Accepted,
+    admitted: Admitted,
     stream: AudioStream,
     inlet: Option<TextInlet>,
     encoder: AudioEncoder,
-    messages: Sender<Message>,
+    outbox: Outbox,
     voice_rate_hz: u32,
+    /// Silences that markup asks for before and behind the text, in milliseconds.
+    lead_ms: u32,
+    tail_ms: u32,
+    end_marks: Vec<String>,
+    notices: Vec<String>,
     /// Silences before the segments that have been sent to the engine, in milliseconds.
     gaps_ms: Vec<u32>,
     /// Segments that have been completed.
@@ -124,19 +86,8 @@ pub struct Delivery {
     sentence_began: u64,
     first_audio: Option<Instant>,
     summary: pb::Completed,
-}
-
-/// Why a delivery ended early.
-enum Interrupted {
-    ReaderGone,
-    Halted,
-    Failed(Error),
-}
-
-impl From<Error> for Interrupted {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
+    /// The characters of `summary.unmapped`.
+    unmapped: HashSet<char>,
 }
 
 impl Delivery {
@@ -148,21 +99,23 @@ impl Delivery {
         let voice_rate_hz = accepted.voice.synthesizer.sample_rate_hz();
         let encoder = AudioEncoder::new(voice_rate_hz, accepted.wanted.format, None)?;
         let (inlet, stream) = accepted.voice.synthesizer.open(accepted.wanted.stream.clone())?;
-        accepted.metrics.request_admitted();
-        let (messages, receiver) = channel(MESSAGES_AHEAD);
-        let responses = Responses {
-            messages: receiver,
-            halted: accepted.halted.clone(),
-            ended: false,
-            _in_flight: in_flight,
-        };
+        let admitted = Admitted::new(accepted.metrics.clone(), accepted.arrived);
+        let patience = accepted.voice.synthesizer.engine().slow_client_timeout();
+        let (outbox, responses) = response(accepted.halted.clone(), patience, in_flight);
+        let dictionary = accepted.wanted.reading.lexicon.as_deref();
+        let notices = dictionary.map(Lexicon::notices).unwrap_or_default();
         let delivery = Self {
             accepted,
+            admitted,
             stream,
             inlet: Some(inlet),
             encoder,
-            messages,
+            outbox,
             voice_rate_hz,
+            lead_ms: 0,
+            tail_ms: 0,
+            end_marks: Vec::new(),
+            notices,
             gaps_ms: Vec::new(),
             completed: 0,
             gap_paid: true,
@@ -170,8 +123,24 @@ impl Delivery {
             sentence_began: 0,
             first_audio: None,
             summary: pb::Completed::default(),
+            unmapped: HashSet::new(),
         };
         Ok((delivery, responses))
+    }
+
+    /// Hands a whole text to the engine.
+    pub fn speak_passage(&mut self, passage: Passage) -> Result<()> {
+        let Passage { segments, lead_ms, end_marks, notices } = passage;
+        self.notices.extend(notices);
+        (self.lead_ms, self.end_marks) = (lead_ms, end_marks);
+        let mut after = Pause::None;
+        let space = |mut segment: Segment| {
+            let pause = std::mem::replace(&mut segment.pause, Pause::None);
+            Spaced { after: std::mem::replace(&mut after, pause), segment }
+        };
+        let spaced: Vec<Spaced> = segments.into_iter().map(space).collect();
+        self.tail_ms = after.duration_ms();
+        self.speak(spaced)
     }
 
     /// Hands `segments` to the engine.
@@ -179,7 +148,7 @@ impl Delivery {
         let Some(inlet) = &self.inlet else { return Ok(()) };
         for Spaced { after, segment } in segments {
             let gap_ms = match (after, self.accepted.wanted.sentence_silence_ms) {
-                (Pause::None | Pause::Clause, _) | (_, None) => after.duration_ms(),
+                (Pause::None | Pause::Clause | Pause::Break(_), _) | (_, None) => after.duration_ms(),
                 (_, Some(silence_ms)) => silence_ms,
             };
             self.gaps_ms.push(gap_ms);
@@ -193,36 +162,43 @@ impl Delivery {
         self.inlet = None;
     }
 
+    /// Nothing of it will be spoken.
+    pub fn refuse(mut self) {
+        self.admitted.outcome = "refused";
+    }
+
     /// Sends everything, taking more text from `feed` while there is one.
     pub async fn run(mut self, feed: Option<Feed>, processed_text: String) {
-        let outcome = match self.deliver(feed, processed_text).await {
-            Ok(()) => "completed",
-            Err(Interrupted::ReaderGone) => "cancelled",
-            Err(Interrupted::Halted) => "halted",
-            Err(Interrupted::Failed(error)) => {
-                let status = status(&error, &self.accepted.id);
-                tracing::warn!(code = ?status.code(), "ended early: {error}");
-                tokio::select! {
-                    _ = self.messages.send(Err(status)) => {}
-                    () = halt(self.accepted.halted.clone()) => {}
-                }
-                "failed"
+        let (outcome, error) = match self.deliver(feed, processed_text).await {
+            Ok(()) => ("completed", None),
+            Err(Interrupted::ReaderGone) => ("cancelled", None),
+            Err(Interrupted::Halted) => ("halted", None),
+            Err(Interrupted::ReaderSlow(patience)) => {
+                self.stream.give_up_on_reader();
+                let reason = format!("nothing was taken for {} ms", patience.as_millis());
+                ("slow_reader", Some(Error::TooSlow(reason)))
             }
+            Err(Interrupted::Failed(error @ Error::TooSlow(_))) => ("slow_reader", Some(error)),
+            Err(Interrupted::Failed(error)) => ("failed", Some(error)),
         };
         let audio_s = self.position as f64 / f64::from(self.voice_rate_hz);
-        let wall = self.accepted.arrived.elapsed();
-        self.accepted.metrics.request_finished(outcome, audio_s, wall);
-        tracing::info!(outcome, audio_s, wall_ms = wall.as_millis() as u64, "request ended");
+        (self.admitted.outcome, self.admitted.audio_s) = (outcome, audio_s);
+        let wall_ms = self.accepted.arrived.elapsed().as_millis() as u64;
+        tracing::info!(outcome, audio_s, wall_ms, "request ended");
+        if let Some(error) = error {
+            let status = status(&error, &self.accepted.id);
+            tracing::warn!(code = ?status.code(), "ended early: {error}");
+            self.outbox.end(status);
+        }
     }
 
     async fn deliver(&mut self, mut feed: Option<Feed>, processed_text: String) -> Result<(), Interrupted> {
         let started = self.started(processed_text);
-        self.send(Event::Started(started)).await?;
+        self.outbox.send(Event::Started(started)).await?;
         let mut unmapped_at_end = String::new();
         loop {
             tokio::select! {
-                _ = self.messages.closed() => return Err(Interrupted::ReaderGone),
-                () = halt(self.accepted.halted.clone()) => return Err(Interrupted::Halted),
+                interrupted = self.outbox.interrupted() => return Err(interrupted),
                 text = next_text(&mut feed) => match text? {
                     Fed::Segments(segments) => self.speak(segments)?,
                     Fed::Rest(segments, unmapped) => {
@@ -235,7 +211,7 @@ impl Delivery {
                 chunk = self.stream.recv() => match chunk.transpose()? {
                     Some(chunk) => self.take(chunk).await?,
                     None => {
-                        self.summary.unmapped.push_str(&unmapped_at_end);
+                        self.note_unmapped(unmapped_at_end.chars());
                         return self.complete().await;
                     }
                 },
@@ -257,6 +233,7 @@ impl Delivery {
             processed_text,
             voice: voice.name.clone(),
             seed: wanted.stream.seed,
+            notices: self.notices.clone(),
         }
     }
 
@@ -272,6 +249,7 @@ impl Delivery {
         }
         if self.position == 0 {
             self.silence(self.accepted.wanted.lead_silence_ms, &mut bytes)?;
+            self.silence(self.lead_ms, &mut bytes)?;
             self.sentence_began = self.position;
         }
         self.pay_gap(&mut bytes)?;
@@ -291,7 +269,7 @@ impl Delivery {
             self.accepted.metrics.first_audio(waited);
             self.accepted.voice.spoke_after(waited);
         }
-        self.send_audio(bytes).await
+        self.outbox.send_audio(&bytes).await
     }
 
     /// Encodes the silence before the present segment, once, as soon as it is known.
@@ -319,13 +297,24 @@ impl Delivery {
         self.summary.frames += sentence.ending.frames as u64;
         self.summary.steps += sentence.ending.steps as u64;
         self.summary.capped |= capped;
-        self.summary.unmapped.extend(&sentence.segment.unmapped);
+        self.note_unmapped(sentence.segment.unmapped.iter().copied());
+        let symbols = sentence.segment.ids.len().max(1) as u64;
+        for Mark { name, symbol } in &sentence.segment.marks {
+            let within = (self.position - self.sentence_began) * *symbol as u64 / symbols;
+            let sample = self.output_samples(self.sentence_began + within);
+            self.summary.marks.push(pb::MarkPosition { name: name.clone(), sample });
+        }
         self.summary.sentences.push(pb::SentenceSpan {
             text: sentence.segment.text.clone(),
             first_sample: first,
             samples: end - first,
             capped,
         });
+    }
+
+    fn note_unmapped(&mut self, characters: impl Iterator<Item = char>) {
+        let new = characters.filter(|c| self.unmapped.insert(*c));
+        self.summary.unmapped.extend(new);
     }
 
     /// Where a sample of the voice's rate lies at the rate of the response.
@@ -337,29 +326,17 @@ impl Delivery {
 
     async fn complete(&mut self) -> Result<(), Interrupted> {
         let mut bytes = Vec::new();
+        self.silence(self.tail_ms, &mut bytes)?;
+        let sample = self.output_samples(self.position);
+        let end_marks = std::mem::take(&mut self.end_marks);
+        self.summary.marks.extend(end_marks.into_iter().map(|name| pb::MarkPosition { name, sample }));
         self.silence(self.accepted.wanted.tail_silence_ms, &mut bytes)?;
         bytes.extend(self.encoder.finish()?);
-        self.send_audio(bytes).await?;
+        self.outbox.send_audio(&bytes).await?;
         self.summary.samples = self.encoder.samples();
         self.summary.clipped_samples = self.encoder.clipped();
         let summary = std::mem::take(&mut self.summary);
-        self.send(Event::Completed(summary)).await
-    }
-
-    async fn send_audio(&mut self, bytes: Vec<u8>) -> Result<(), Interrupted> {
-        for part in bytes.chunks(MAX_AUDIO_BYTES) {
-            self.send(Event::Audio(part.to_vec())).await?;
-        }
-        Ok(())
-    }
-
-    async fn send(&mut self, event: Event) -> Result<(), Interrupted> {
-        tokio::select! {
-            sent = self.messages.send(Ok(pb::SynthesizeResponse { event: Some(event) })) => {
-                sent.map_err(|_| Interrupted::ReaderGone)
-            }
-            () = halt(self.accepted.halted.clone()) => Err(Interrupted::Halted),
-        }
+        self.outbox.send(Event::Completed(summary)).await
     }
 }
 
@@ -369,9 +346,4 @@ async fn next_text(feed: &mut Option<Feed>) -> Result<Fed> {
         Some(feed) => feed.next().await,
         None => std::future::pending().await,
     }
-}
-
-/// Ends when the server waits no longer.
-async fn halt(mut halted: watch::Receiver<bool>) {
-    let _ = halted.wait_for(|halted| *halted).await;
 }

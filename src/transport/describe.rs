@@ -2,6 +2,9 @@
 //!
 //! Never says more than is served, nor where a voice lies on the disk.
 
+use std::time::Duration;
+
+use super::feed::FeedLimits;
 use super::pb;
 use super::request::{ENCODINGS, MAX_CHUNK_FRAMES, MAX_SILENCE_MS, SAMPLE_RATES_HZ, SPEAKING_RATES};
 use crate::engine::EngineOptions;
@@ -23,19 +26,20 @@ pub fn voice(voice: &ServedVoice) -> pb::VoiceInfo {
     }
 }
 
-pub fn limits(engine: &EngineOptions, max_text_bytes: usize) -> pb::Limits {
-    let timeout_ms = engine.slow_client_timeout.as_millis();
+pub fn limits(engine: &EngineOptions, feed: FeedLimits) -> pb::Limits {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     pb::Limits {
         max_streams: count(engine.max_streams),
         queue: count(engine.queue),
-        max_text_bytes: max_text_bytes as u64,
+        max_text_bytes: feed.max_text_bytes as u64,
         min_sample_rate_hz: *SAMPLE_RATES_HZ.start(),
         max_sample_rate_hz: *SAMPLE_RATES_HZ.end(),
         min_speaking_rate: *SPEAKING_RATES.start(),
         max_speaking_rate: *SPEAKING_RATES.end(),
         max_silence_ms: MAX_SILENCE_MS,
         max_chunk_frames: MAX_CHUNK_FRAMES,
-        slow_client_timeout_ms: u64::try_from(timeout_ms).unwrap_or(u64::MAX),
+        slow_client_timeout_ms: ms(engine.slow_client_timeout),
+        text_timeout_ms: ms(feed.text_timeout),
     }
 }
 

@@ -8,33 +8,33 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 use tonic::metadata::{MetadataMap, MetadataValue};
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument;
 
-use super::delivery::{Accepted, Delivery, InFlight, Responses, spaced};
-use super::feed::Feed;
+use super::delivery::{Accepted, Delivery};
+use super::feed::{Feed, FeedLimits};
 use super::pb::speech_server::{Speech, SpeechServer};
 use super::pb::synthesize_incremental_request::Content as IncrementalContent;
-use super::request::{Wanted, check_deadline, deadline, request_id, script};
+use super::refusal::{Door, status};
+use super::request::{Wanted, check_deadline, check_phonemes, deadline, request_id, script};
+use super::responses::{InFlight, Responses};
 use super::{describe, pb};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result, listed};
 use crate::repertoire::{Repertoire, ServedVoice, VoiceSource};
 use crate::synthesizer::Script;
-use crate::text::Reading;
+use crate::text::lexicon::MAX_CUSTOM_DICTIONARY_BYTES;
 
 /// Room for what a message holds beside its text.
-const MESSAGE_SLACK_BYTES: usize = 64 << 10;
+const MESSAGE_SLACK_BYTES: usize = (64 << 10) + MAX_CUSTOM_DICTIONARY_BYTES;
 const MAX_NAME_CHARACTERS: usize = 64;
-/// How long a client that was refused for lack of room should wait.
-const RETRY_AFTER_MS: u64 = 1000;
 
 /// The service of `proto/mezzavoce/v1/mezzavoce.proto`.
 pub struct SpeechService {
     pub repertoire: Arc<Repertoire>,
-    pub max_text_bytes: usize,
+    pub feed: FeedLimits,
     /// Clients may load and unload voices.
     pub admin: bool,
-    /// ONNX Runtime's own words about its build.
+    /// ONNX Runtime's version and its own words about its build.
     pub onnx_runtime: String,
     /// Becomes true when the server waits for no response any longer.
     pub halted: watch::Receiver<bool>,
@@ -43,21 +43,21 @@ pub struct SpeechService {
 }
 
 impl SpeechService {
-    /// The service, with limits on what it decodes.
-    pub fn into_server(self) -> SpeechServer<Self> {
-        let limit = self.max_text_bytes.saturating_add(MESSAGE_SLACK_BYTES);
-        SpeechServer::new(self).max_decoding_message_size(limit)
+    /// The service, with limits on what it decodes and every refusal counted.
+    pub fn into_server(self) -> Door<SpeechServer<Self>> {
+        let (metrics, max_text_bytes) = (self.repertoire.metrics().clone(), self.feed.max_text_bytes);
+        let limit = max_text_bytes.saturating_add(MESSAGE_SLACK_BYTES);
+        Door { inner: SpeechServer::new(self).max_decoding_message_size(limit), metrics, max_text_bytes }
     }
 
     fn voice(&self, name: &str) -> Result<Arc<ServedVoice>, Status> {
-        let unknown = || match self.repertoire.voices().as_slice() {
-            [] => Status::unavailable("no voice is loaded yet"),
-            voices => {
-                let names: Vec<&str> = voices.iter().map(|voice| voice.name.as_str()).collect();
-                Status::not_found(format!("no voice is called `{name}`: there are {}", names.join(", ")))
+        self.repertoire.find(name).ok_or_else(|| match (self.repertoire.voices().as_slice(), name) {
+            ([], _) if self.repertoire.is_loading() => {
+                Status::unavailable("the voices are still being loaded")
             }
-        };
-        self.repertoire.find(name).ok_or_else(unknown)
+            ([], "") => Status::unavailable("no voice is loaded: LoadVoice or a restart brings one"),
+            (voices, _) => no_voice(name, voices),
+        })
     }
 
     fn accept(
@@ -92,21 +92,32 @@ impl SpeechService {
             return Err(Status::invalid_argument(reason));
         }
         let accepted = self.accept(&config, id, &metadata, arrived)?;
-        let script = script(content, &accepted.voice, self.max_text_bytes).map_err(refuse)?;
-        let (Script::Text(text) | Script::Phonemes(text)) = &script;
+        let script = script(content, &accepted.voice, self.feed.max_text_bytes).map_err(refuse)?;
+        if matches!(script, Script::Phonemes(_)) {
+            check_phonemes(&config).map_err(refuse)?;
+        }
         let (voice, seed) = (&accepted.voice.name, accepted.wanted.stream.seed);
-        let span = tracing::info_span!("synthesize", id, voice, bytes = text.len(), seed);
+        let span = tracing::info_span!("synthesize", id, voice, bytes = script.text().len(), seed);
 
         // A place first: what is refused must not cost the work of reading it.
-        let voice = Arc::clone(&accepted.voice);
+        let (voice, reading) = (Arc::clone(&accepted.voice), accepted.wanted.reading.clone());
         let (mut delivery, responses) =
             Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(refuse)?;
         let stage = span.clone();
-        let segment = move || stage.in_scope(|| voice.synthesizer.segments(&script, &Reading::default()));
-        let segments = blocking(segment).await.map_err(refuse)?;
-        let lines: Vec<&str> = segments.iter().map(|segment| segment.text.as_str()).collect();
-        let processed_text = lines.join("\n");
-        delivery.speak(spaced(segments)).map_err(refuse)?;
+        let segment = move || stage.in_scope(|| voice.synthesizer.passage(&script, &reading));
+        let read = blocking(segment).await.and_then(|passage| {
+            let lines: Vec<&str> = passage.segments.iter().map(|segment| segment.text.as_str()).collect();
+            let processed_text = lines.join("\n");
+            delivery.speak_passage(passage)?;
+            Ok(processed_text)
+        });
+        let processed_text = match read {
+            Ok(processed_text) => processed_text,
+            Err(error) => {
+                delivery.refuse();
+                return Err(refuse(error));
+            }
+        };
         delivery.end_text();
         tokio::spawn(delivery.run(None, processed_text).instrument(span));
         Ok(responses)
@@ -122,15 +133,15 @@ impl SpeechService {
         let accepted = self.accept(config, id, metadata, Instant::now())?;
         let (voice, seed) = (&accepted.voice.name, accepted.wanted.stream.seed);
         let span = tracing::info_span!("synthesize incrementally", id, voice, seed);
-        let voice = Arc::clone(&accepted.voice);
+        let (voice, reading) = (Arc::clone(&accepted.voice), accepted.wanted.reading.clone());
         let (delivery, responses) =
             Delivery::open(accepted, InFlight::new(&self.in_flight)).map_err(|error| status(&error, id))?;
-        let feed = Feed::start(messages, voice, config.whole_sentences, self.max_text_bytes);
+        let feed = Feed::start(messages, voice, reading, config.whole_sentences, self.feed);
         tokio::spawn(delivery.run(Some(feed), String::new()).instrument(span));
         Ok(responses)
     }
 
-    /// Counts a refusal and gives either outcome its request's id.
+    /// Logs a refusal and gives either outcome its request's id.
     fn answer<T>(&self, id: &str, outcome: Result<T, Status>) -> Result<Response<T>, Status> {
         let value = MetadataValue::try_from(id).ok().filter(|_| !id.is_empty());
         match outcome {
@@ -141,7 +152,6 @@ impl SpeechService {
             }
             Err(mut status) => {
                 tracing::info!(id, code = ?status.code(), "refused: {}", status.message());
-                self.repertoire.metrics().request_refused(reason(status.code()));
                 value.map(|value| status.metadata_mut().insert("x-request-id", value));
                 Err(status)
             }
@@ -178,7 +188,10 @@ impl Speech for SpeechService {
         request: Request<Streaming<pb::SynthesizeIncrementalRequest>>,
     ) -> Result<Response<Responses>, Status> {
         let (metadata, _, mut messages) = request.into_parts();
-        let first = messages.message().await?.and_then(|message| message.content);
+        let first = match self.feed.message(&mut messages, "config").await {
+            Ok(first) => first.and_then(|message| message.content),
+            Err(error) => return self.answer("", Err(status(&error, ""))),
+        };
         let Some(IncrementalContent::Config(config)) = first else {
             return self.answer("", Err(Status::invalid_argument("the first message is not a config")));
         };
@@ -194,7 +207,7 @@ impl Speech for SpeechService {
         &self,
         _: Request<pb::ListVoicesRequest>,
     ) -> Result<Response<pb::ListVoicesResponse>, Status> {
-        let voices = self.repertoire.voices().iter().map(|voice| describe::voice(voice)).collect();
+        let voices = self.repertoire.by_name().iter().map(|voice| describe::voice(voice)).collect();
         Ok(Response::new(pb::ListVoicesResponse { voices }))
     }
 
@@ -205,9 +218,9 @@ impl Speech for SpeechService {
         Ok(Response::new(pb::DescribeResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             onnx_runtime: self.onnx_runtime.clone(),
-            limits: Some(describe::limits(&self.repertoire.options().engine, self.max_text_bytes)),
+            limits: Some(describe::limits(&self.repertoire.options().engine, self.feed)),
             encodings: describe::encodings(),
-            plans: self.repertoire.voices().iter().map(|voice| describe::plan(voice)).collect(),
+            plans: self.repertoire.by_name().iter().map(|voice| describe::plan(voice)).collect(),
         }))
     }
 
@@ -220,15 +233,17 @@ impl Speech for SpeechService {
         let characters = name.chars().count();
         if !(1..=MAX_NAME_CHARACTERS).contains(&characters) || name.chars().any(char::is_control) {
             let rule = format!("a voice is called by 1 to {MAX_NAME_CHARACTERS} printable characters");
-            return Err(Status::invalid_argument(format!("{rule}, not by {characters}: {name:?}")));
+            return Err(Status::invalid_argument(format!(
+                "{rule}, not by the {characters} of `{}`",
+                Excerpt(&name)
+            )));
         }
         if directory.is_empty() {
             return Err(Status::invalid_argument("directory is empty: name the voice's directory"));
         }
         let source = VoiceSource { name: Some(name.clone()), directory: Some(PathBuf::from(directory)) };
         let repertoire = Arc::clone(&self.repertoire);
-        blocking(move || repertoire.load(&[source])).await.map_err(|error| status(&error, ""))?;
-        let voice = self.voice(&name)?;
+        let voice = blocking(move || repertoire.add(&source)).await.map_err(|error| status(&error, ""))?;
         Ok(Response::new(pb::LoadVoiceResponse { voice: Some(describe::voice(&voice)) }))
     }
 
@@ -241,46 +256,25 @@ impl Speech for SpeechService {
         if name.is_empty() {
             return Err(Status::invalid_argument("name is empty: name the voice to unload"));
         }
-        self.voice(&name)?;
-        let repertoire = Arc::clone(&self.repertoire);
-        blocking(move || repertoire.unload(&name)).await.map_err(|error| status(&error, ""))?;
-        Ok(Response::new(pb::UnloadVoiceResponse {}))
+        let (repertoire, unloaded) = (Arc::clone(&self.repertoire), name.clone());
+        let was_there = blocking(move || repertoire.unload(&unloaded)).await;
+        match was_there.map_err(|error| status(&error, ""))? {
+            true => Ok(Response::new(pb::UnloadVoiceResponse {})),
+            false => Err(no_voice(&name, &self.repertoire.voices())),
+        }
     }
+}
+
+fn no_voice(name: &str, voices: &[Arc<ServedVoice>]) -> Status {
+    let there_are = match listed(voices.iter().map(|voice| voice.name.as_str())) {
+        names if names.is_empty() => "none is loaded".to_owned(),
+        names => format!("there are {names}"),
+    };
+    Status::not_found(format!("no voice is called `{}`: {there_are}", Excerpt(name)))
 }
 
 /// Runs `work` where it holds up no connection.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let died = |error: tokio::task::JoinError| Err(Error::Internal(error.to_string()));
     tokio::task::spawn_blocking(work).await.unwrap_or_else(died)
-}
-
-/// The label of a refusal in the metrics.
-fn reason(code: Code) -> &'static str {
-    match code {
-        Code::InvalidArgument | Code::NotFound => "invalid",
-        Code::ResourceExhausted => "overloaded",
-        Code::Unavailable => "unavailable",
-        Code::DeadlineExceeded => "deadline",
-        _ => "other",
-    }
-}
-
-/// What a client is told of `error`; what it cannot act on goes to the log alone.
-pub(super) fn status(error: &Error, id: &str) -> Status {
-    match error {
-        Error::InvalidRequest(reason) => Status::invalid_argument(reason),
-        Error::Overloaded(_) => {
-            let message = format!("{error}; try again in {RETRY_AFTER_MS} ms");
-            let mut status = Status::resource_exhausted(message);
-            status.metadata_mut().insert("retry-after-ms", MetadataValue::from(RETRY_AFTER_MS));
-            status
-        }
-        Error::Unavailable(_) => Status::unavailable(error.to_string()),
-        Error::DeadlineExceeded(_) => Status::deadline_exceeded(error.to_string()),
-        Error::InvalidVoice { .. } => Status::failed_precondition(error.to_string()),
-        Error::Runtime(_) | Error::Io { .. } | Error::Internal(_) => {
-            tracing::error!(id, "{error}");
-            Status::internal(format!("internal fault in request `{id}`: the server's log has the reason"))
-        }
-    }
 }

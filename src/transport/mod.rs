@@ -5,9 +5,11 @@
 pub mod client;
 mod delivery;
 mod describe;
-mod feed;
+pub mod feed;
 pub mod grpc;
+mod refusal;
 mod request;
+mod responses;
 
 /// What `proto/mezzavoce/v1/mezzavoce.proto` generates.
 pub mod pb {

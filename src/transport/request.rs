@@ -4,6 +4,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tonic::metadata::MetadataMap;
@@ -11,9 +12,10 @@ use tonic::metadata::MetadataMap;
 use super::pb;
 use crate::codec::{AudioFormat, Encoding};
 use crate::engine::{ChunkSizes, DEFAULT_SEED, StreamRequest};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::repertoire::ServedVoice;
 use crate::synthesizer::Script;
+use crate::text::{DateOrder, Lexicon, Markup, Reading};
 
 pub const SAMPLE_RATES_HZ: RangeInclusive<u32> = crate::codec::SAMPLE_RATES_HZ;
 pub use crate::engine::SPEAKING_RATES;
@@ -35,6 +37,7 @@ pub const ENCODINGS: [(Encoding, pb::AudioEncoding); 4] = [
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub stream: StreamRequest,
+    pub reading: Reading,
     pub format: AudioFormat,
     pub lead_silence_ms: u32,
     pub tail_silence_ms: u32,
@@ -50,16 +53,18 @@ pub fn script(
 ) -> Result<Script> {
     use pb::synthesize_request::Content;
     let Some(content) = content else {
-        return refuse("neither text nor phonemes are given".to_owned());
+        return refuse("neither text nor phonemes nor SSML is given".to_owned());
     };
-    let (Content::Text(text) | Content::Phonemes(text)) = &content;
+    let (Content::Text(text) | Content::Phonemes(text) | Content::Ssml(text)) = &content;
     check_text_bytes(text.len(), max_text_bytes)?;
     match content {
         Content::Text(text) => Ok(Script::Text(text)),
         Content::Phonemes(_) if !voice.spells_ipa => {
-            refuse(format!("voice `{}` spells in characters: phonemes cannot be given", voice.name))
+            let name = Excerpt(&voice.name);
+            refuse(format!("voice `{name}` spells in characters: phonemes cannot be given"))
         }
         Content::Phonemes(phonemes) => Ok(Script::Phonemes(phonemes)),
+        Content::Ssml(ssml) => Ok(Script::Ssml(ssml)),
     }
 }
 
@@ -103,11 +108,54 @@ impl Wanted {
         };
         Ok(Self {
             stream,
+            reading: reading(config, voice)?,
             format: AudioFormat { encoding: encoding(config.encoding)?, sample_rate_hz },
             lead_silence_ms: config.lead_silence_ms,
             tail_silence_ms: config.tail_silence_ms,
             sentence_silence_ms: config.sentence_silence_ms,
         })
+    }
+}
+
+/// How `config` wants its text read.
+fn reading(config: &pb::SynthesisConfig, voice: &ServedVoice) -> Result<Reading> {
+    let markup = match pb::Markup::try_from(config.markup) {
+        Ok(pb::Markup::Unspecified | pb::Markup::Strip) => Markup::Strip,
+        Ok(pb::Markup::Speak) => Markup::Speak,
+        Ok(pb::Markup::Keep) => Markup::Keep,
+        Err(_) => {
+            return refuse(format!("markup {} is none of STRIP = 1, SPEAK = 2, KEEP = 3", config.markup));
+        }
+    };
+    let date_order = match pb::DateOrder::try_from(config.date_order) {
+        Ok(pb::DateOrder::Unspecified | pb::DateOrder::MonthFirst) => DateOrder::MonthFirst,
+        Ok(pb::DateOrder::DayFirst) => DateOrder::DayFirst,
+        Err(_) => {
+            return refuse(format!(
+                "date_order {} is none of MONTH_FIRST = 1, DAY_FIRST = 2",
+                config.date_order
+            ));
+        }
+    };
+    let lexicon = match config.custom_dictionary.as_str() {
+        "" => None,
+        text => Some(Arc::new(Lexicon::parse_custom_dictionary(text)?)),
+    };
+    let reading = Reading { markup, date_order, lexicon };
+    voice.synthesizer.frontend().check_reading(&reading)?;
+    Ok(reading)
+}
+
+/// Refuses what of `config` says how to read, since phonemes are not read.
+pub fn check_phonemes(config: &pb::SynthesisConfig) -> Result<()> {
+    let asked = [
+        ("markup", config.markup != 0),
+        ("date_order", config.date_order != 0),
+        ("custom_dictionary", !config.custom_dictionary.is_empty()),
+    ];
+    match asked.iter().find(|(_, asked)| *asked) {
+        Some((name, _)) => refuse(format!("{name} says how text is read: phonemes are spoken as they are")),
+        None => Ok(()),
     }
 }
 
@@ -159,20 +207,24 @@ fn within(name: &str, value: u32, range: RangeInclusive<u32>) -> Result<u32> {
 
 /// The id of a request: its own, that of its metadata, or a new one.
 pub fn request_id(own: &str, metadata: &MetadataMap) -> Result<String> {
-    let bytes = match metadata.get("x-request-id") {
-        _ if !own.is_empty() => own.as_bytes(),
-        Some(value) => value.as_bytes(),
-        None => b"",
+    let (place, bytes) = match metadata.get("x-request-id") {
+        _ if !own.is_empty() => ("the field request_id", own.as_bytes()),
+        Some(value) => ("the header x-request-id", value.as_bytes()),
+        None => ("", b"".as_slice()),
     };
-    if bytes.is_empty() {
+    let length = bytes.len();
+    if length == 0 {
         return Ok(format!("{:016x}", RandomState::new().hash_one(0)));
     }
-    if bytes.len() > MAX_ID_BYTES {
-        return refuse(format!("a request id of {} bytes: the limit is {MAX_ID_BYTES}", bytes.len()));
+    if length > MAX_ID_BYTES {
+        return refuse(format!("{place} has {length} bytes, the limit is {MAX_ID_BYTES}"));
     }
     match std::str::from_utf8(bytes) {
         Ok(id) if id.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') => Ok(id.to_owned()),
-        _ => refuse(format!("request id {:?} is not printable ASCII", String::from_utf8_lossy(bytes))),
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            refuse(format!("{place}, `{}` ({length} bytes), is not printable ASCII", Excerpt(&text)))
+        }
     }
 }
 
@@ -181,8 +233,9 @@ pub fn request_id(own: &str, metadata: &MetadataMap) -> Result<String> {
 pub fn deadline(metadata: &MetadataMap, arrived: Instant) -> Result<Option<Instant>> {
     let Some(header) = metadata.get("grpc-timeout") else { return Ok(None) };
     let text = String::from_utf8_lossy(header.as_bytes());
-    let malformed =
-        || Error::InvalidRequest(format!("grpc-timeout {text:?} is not up to 8 digits and a unit"));
+    let malformed = || {
+        Error::InvalidRequest(format!("grpc-timeout `{}` is not up to 8 digits and a unit", Excerpt(&text)))
+    };
     let (digits, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(malformed)?;
     if digits.is_empty() || digits.len() > MAX_TIMEOUT_DIGITS || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(malformed());
@@ -201,13 +254,19 @@ pub fn deadline(metadata: &MetadataMap, arrived: Instant) -> Result<Option<Insta
     Ok(arrived.checked_add(timeout))
 }
 
-/// Refuses a request whose deadline has passed, or comes sooner than `voice` has ever begun to speak.
+/// Refuses a request whose deadline has passed, or comes sooner than `voice` has ever begun to speak, or than it can
+/// begin behind those that wait.
 pub fn check_deadline(deadline: Option<Instant>, voice: &ServedVoice) -> Result<()> {
     let Some(deadline) = deadline else { return Ok(()) };
     let left = deadline.saturating_duration_since(Instant::now());
     let quickest = voice.quickest();
     if left.is_zero() {
         return Err(Error::DeadlineExceeded("the deadline has passed".to_owned()));
+    }
+    let wait = voice.synthesizer.engine().stats().expected_wait();
+    if left < quickest.saturating_add(wait) && !wait.is_zero() {
+        let reason = format!("{left:.1?} are left, others wait and speech would begin in {wait:.1?} or so");
+        return Err(Error::DeadlineExceeded(reason));
     }
     if left < quickest {
         let reason = format!("{left:.1?} are left, speech has never begun in less than {quickest:.1?}");

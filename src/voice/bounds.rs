@@ -52,15 +52,8 @@ fn at_field(path: &serde_path_to_error::Path, reason: &str) -> String {
 
 /// `reason` without its middle where something long is quoted in it.
 pub fn shortened(reason: String) -> String {
-    const HEAD_BYTES: usize = 200;
-    const TAIL_BYTES: usize = 120;
-    if reason.len() <= HEAD_BYTES + TAIL_BYTES {
-        return reason;
-    }
-    let head = reason.floor_char_boundary(HEAD_BYTES);
-    let tail = reason.ceil_char_boundary(reason.len() - TAIL_BYTES);
-    let (head, tail) = (reason.get(..head).unwrap_or_default(), reason.get(tail..).unwrap_or_default());
-    format!("{head} … {tail}")
+    const BYTES: usize = 320;
+    crate::error::shortened(reason, BYTES)
 }
 
 pub fn between(field: &str, value: usize, least: usize, most: usize) -> Checked {

@@ -29,7 +29,7 @@ pub use finite::FiniteCheck;
 use manifest::{Manifest, Mel};
 use source::{CONFIG_BYTES, Source};
 
-pub use speaker::Speakers;
+pub use speaker::{Speakers, embedding_of_file, is_embedding_file};
 
 use crate::error::{Error, Result};
 
@@ -49,9 +49,7 @@ pub struct Voice {
     pub licence: Option<String>,
     pub description: Option<String>,
     pub symbols: SymbolTable,
-    /// By name, each of norm 1.
-    pub speakers: BTreeMap<String, Vec<f32>>,
-    pub default_speaker: Option<String>,
+    pub speakers: Speakers,
     /// What fine-tuning makes of sound; `None` when neither `voice.toml` nor the stock layout says.
     pub mel: Option<Mel>,
     /// Sum of the sigmoid stop values of one step at which a sentence ends.
@@ -135,9 +133,9 @@ impl Voice {
             })?,
         }
         let symbols = symbols::load(source, &manifest, &config)?;
-        let speakers = speaker::load(source, &manifest, &config)?;
-        let default_speaker = manifest.speaker.default;
-        if let Some(name) = default_speaker.as_ref().filter(|name| !speakers.contains_key(*name)) {
+        let embeddings = speaker::load(source, &manifest, &config)?;
+        let default = manifest.speaker.default;
+        if let Some(name) = default.as_ref().filter(|name| !embeddings.contains_key(*name)) {
             return Err(refuse(format!("the default speaker `{name}` is not among [speakers]")));
         }
 
@@ -151,8 +149,11 @@ impl Voice {
         }
 
         let acoustic = weights::load_acoustic(source, &config)?;
+        let name = manifest.voice.name.unwrap_or(name);
+        let dimensions = config.speaker_embedding_dim;
         Ok(Self {
-            name: manifest.voice.name.unwrap_or(name),
+            speakers: Speakers { voice: name.clone(), embeddings, default, dimensions },
+            name,
             language: manifest.voice.language.unwrap_or_else(|| "en".into()),
             licence: manifest.voice.licence,
             description: manifest.voice.description,
@@ -163,73 +164,29 @@ impl Voice {
             vocoder_config,
             vocoder,
             symbols,
-            speakers,
-            default_speaker,
             mel,
             segment_symbols,
         })
     }
 
-    /// The speaker embedding of one of the voice's speakers, or of its default: `[speaker_embedding_dim]`, of
-    /// norm 1. Opens no file, so a name may come from anyone.
-    ///
-    /// # Errors
-    /// `InvalidRequest` for a name that the voice lacks, or when none is given and none is the default.
-    pub fn named_speaker(&self, requested: Option<&str>) -> Result<Vec<f32>> {
-        let Some(name) = requested.or(self.default_speaker.as_deref()) else {
-            return Err(Error::InvalidRequest(format!(
-                "voice `{}` needs a speaker embedding of {} values and has no default speaker: give {}",
-                self.name,
-                self.config.speaker_embedding_dim,
-                self.ways_to_name_a_speaker()
-            )));
-        };
-        self.speakers.get(name).cloned().ok_or_else(|| {
-            Error::InvalidRequest(format!(
-                "voice `{}` has no speaker `{name}`: give {}",
-                self.name,
-                self.ways_to_name_a_speaker()
-            ))
-        })
-    }
-
-    /// As [`Voice::named_speaker`], or the embedding in the `.npy`, `.safetensors` or `.json` file that
-    /// `requested` is the path of. For the command line: a path that a client sends is not to be opened.
+    /// The embedding that `requested` means: [speaker_embedding_dim], of norm 1. As [`Speakers::named`], or what is in
+    /// the `.npy`, `.safetensors` or `.json` file that `requested` is the path of. For the command line: a path that a
+    /// client sends is not to be opened.
     ///
     /// # Errors
     /// `InvalidRequest` also for a file that is missing or holds no embedding of this voice's length.
     pub fn speaker(&self, requested: Option<&str>) -> Result<Vec<f32>> {
-        let path = requested.filter(|text| !self.speakers.contains_key(*text) && speaker::is_file_name(text));
-        let Some(path) = path.map(Path::new) else { return self.named_speaker(requested) };
-        speaker::load_file(path, self.config.speaker_embedding_dim)
-    }
-
-    /// An embedding that the caller brings, held against the voice and normalised.
-    ///
-    /// # Errors
-    /// `InvalidRequest` with the number of values, the index of one that is not finite, or the norm.
-    pub fn speaker_values(&self, values: Vec<f32>) -> Result<Vec<f32>> {
-        let values: Vec<f64> = values.into_iter().map(f64::from).collect();
-        speaker::unit(&values, self.config.speaker_embedding_dim).map_err(Error::InvalidRequest)
-    }
-
-    /// The speakers, apart from the weights, which may be dropped once the graphs are built.
-    pub fn speakers_alone(&self) -> Speakers {
-        Speakers {
-            voice: self.name.clone(),
-            embeddings: self.speakers.clone(),
-            default: self.default_speaker.clone(),
-            dimensions: self.config.speaker_embedding_dim,
+        match requested {
+            Some(path) if !self.speakers.embeddings.contains_key(path) && is_embedding_file(path) => {
+                speaker::load_file(Path::new(path), self.speakers.dimensions)
+            }
+            _ => self.speakers.named(requested).map_err(|error| match error {
+                Error::InvalidRequest(reason) => {
+                    Error::InvalidRequest(format!("{reason} in a .npy, .safetensors or .json file"))
+                }
+                other => other,
+            }),
         }
-    }
-
-    fn ways_to_name_a_speaker(&self) -> String {
-        let file = "a .npy, .safetensors or .json file that holds one";
-        if self.speakers.is_empty() {
-            return file.into();
-        }
-        let names: Vec<&str> = self.speakers.keys().map(String::as_str).collect();
-        format!("one of its speakers ({}) or {file}", names.join(", "))
     }
 }
 

@@ -14,7 +14,7 @@ use super::checkpoint::Checkpoint;
 use super::config::AcousticConfig;
 use super::manifest::{Manifest, SpeakerEntry};
 use super::source::{Source, read_file};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result, listed};
 use crate::precision::{Dtype, cast};
 
 /// An x-vector has 2 kB.
@@ -37,7 +37,8 @@ impl Speakers {
     /// `InvalidRequest` for a name that the voice lacks, or when none is given and none is the default.
     pub fn named(&self, name: Option<&str>) -> Result<Vec<f32>> {
         let Self { voice, embeddings, default, dimensions } = self;
-        let ways = || match embeddings.keys().map(String::as_str).collect::<Vec<_>>().join(", ") {
+        let voice = Excerpt(voice);
+        let ways = || match listed(embeddings.keys().map(String::as_str)) {
             names if names.is_empty() => format!("give an embedding of {dimensions} values"),
             names => format!("give one of its speakers ({names}) or an embedding of {dimensions} values"),
         };
@@ -45,8 +46,10 @@ impl Speakers {
             let reason = format!("voice `{voice}` has no default speaker: {}", ways());
             return Err(Error::InvalidRequest(reason));
         };
-        let unknown =
-            || Error::InvalidRequest(format!("voice `{voice}` has no speaker `{name}`: {}", ways()));
+        let unknown = || {
+            let reason = format!("voice `{voice}` has no speaker `{}`: {}", Excerpt(name), ways());
+            Error::InvalidRequest(reason)
+        };
         embeddings.get(name).cloned().ok_or_else(unknown)
     }
 
@@ -89,7 +92,7 @@ pub fn load(
 }
 
 /// Whether `text` names a kind of file that can hold an embedding.
-pub fn is_file_name(text: &str) -> bool {
+pub fn is_embedding_file(text: &str) -> bool {
     [".npy", ".safetensors", ".json"].iter().any(|ending| text.ends_with(ending))
 }
 
@@ -99,14 +102,28 @@ pub fn is_file_name(text: &str) -> bool {
 /// `InvalidRequest` for a file that is missing or holds no embedding of `dimensions` values; `Io` when the disk
 /// refuses.
 pub fn load_file(path: &Path, dimensions: usize) -> Result<Vec<f32>> {
-    let refuse = |reason: String| {
-        Error::InvalidRequest(format!("speaker file {}: {}", path.display(), shortened(reason)))
-    };
+    unit(&read_embedding(path)?, dimensions).map_err(|reason| refused(path, reason))
+}
+
+/// The values in the file that a user names, for a voice that is not here: [any], as they are.
+///
+/// # Errors
+/// As [`load_file`], their number and their norm apart.
+pub fn embedding_of_file(path: &Path) -> Result<Vec<f32>> {
+    Ok(read_embedding(path)?.into_iter().map(cast::f64_to_f32).collect())
+}
+
+fn read_embedding(path: &Path) -> Result<Vec<f64>> {
     let bytes = match read_file(path, MAX_SPEAKER_FILE_BYTES) {
-        Err(Error::InvalidVoice { reason, .. }) => return Err(refuse(reason)),
-        other => other?.ok_or_else(|| refuse("no such file".into()))?,
+        Err(Error::InvalidVoice { reason, .. }) => return Err(refused(path, reason)),
+        other => other?.ok_or_else(|| refused(path, "no such file".into()))?,
     };
-    parse(path, bytes).and_then(|values| unit(&values, dimensions)).map_err(refuse)
+    parse(path, bytes).map_err(|reason| refused(path, reason))
+}
+
+fn refused(path: &Path, reason: String) -> Error {
+    let path = shortened(path.to_string_lossy().into_owned());
+    Error::InvalidRequest(format!("speaker file {path}: {}", shortened(reason)))
 }
 
 /// Reads a vector, or a matrix of one row; `path` tells the format.

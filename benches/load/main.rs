@@ -2,17 +2,23 @@
 //! playback, and what the engine does meanwhile.
 //!
 //! Every stream is read as fast as its chunks come; a chunk is late when it arrives after a player that started
-//! with the first chunk would have needed it. `cargo bench --bench load -- [levels|memory|length]` runs a part.
+//! with the first chunk would have needed it. `cargo bench --bench load -- [levels|grpc|memory|voices|length]` runs a part:
+//! `grpc` is a server over loopback by its clients' clocks, `voices` are engines that come and go.
 
+mod grpc;
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mezzavoce::engine::{EngineOptions, StreamRequest};
 use mezzavoce::error::{Error, Result};
+use mezzavoce::repertoire::{Repertoire, VoiceOptions, VoiceSource};
+use mezzavoce::runtime::Accelerator;
 use mezzavoce::synthesizer::{Script, Synthesizer};
+use mezzavoce::telemetry::Metrics;
 use mezzavoce::text::Reading;
 use mezzavoce::voice::Voice;
 use support::{PRECISION, THREADS, plan, runtime, speaker};
@@ -46,8 +52,14 @@ fn main() {
     if runs("levels") {
         levels();
     }
+    if runs("grpc") {
+        grpc::measure();
+    }
     if runs("memory") {
         memory();
+    }
+    if runs("voices") {
+        voices();
     }
     if runs("length") {
         length();
@@ -104,7 +116,8 @@ impl Client {
     /// Speaks `text` and hears it to the end: all that another transport would do in another way.
     fn hear(&self, text: &str) -> Result<Heard> {
         let began = Instant::now();
-        let segments = self.synthesizer.segments(&Script::Text(text.to_owned()), &Reading::default())?;
+        let segments =
+            self.synthesizer.passage(&Script::Text(text.to_owned()), &Reading::default())?.segments;
         let stream = self.synthesizer.speak(segments, StreamRequest::new(self.speaker.clone()))?;
         let rate = f64::from(self.synthesizer.sample_rate_hz());
         let mut chunks = Vec::new();
@@ -145,7 +158,7 @@ fn round(client: &Client, streams: usize) -> [f64; COLUMNS.len()] {
         (heard, began.elapsed().as_secs_f64())
     });
     let steps = count() - steps;
-    let refused = heard.iter().filter(|heard| matches!(heard, Err(Error::Overloaded(_)))).count();
+    let refused = heard.iter().filter(|heard| matches!(heard, Err(Error::Overloaded { .. }))).count();
     let heard: Vec<Heard> = heard.into_iter().filter_map(Result::ok).collect();
     assert_eq!(heard.len() + refused, streams, "a stream failed");
 
@@ -208,6 +221,27 @@ fn levels() {
             "{name}: {count} times, mean {mean:.3} ms, longest {:.1} ms",
             times.max().as_secs_f64() * 1e3
         );
+    }
+}
+
+/// Whether memory stays where it is while a voice is loaded and unloaded.
+fn voices() {
+    let engine = EngineOptions {
+        threads: THREADS,
+        max_streams: 32,
+        queue: 0,
+        kv_cache_bytes: 512 << 20,
+        slow_client_timeout: Duration::from_secs(10),
+    };
+    let options = VoiceOptions { precision: PRECISION, accelerator: Accelerator::Cpu, engine, lexicon: None };
+    let repertoire = Repertoire::new(Arc::clone(runtime()), options, Metrics::new());
+    println!("\nvoices loaded and unloaded  RSS MiB");
+    for round in 1..=30 {
+        repertoire.add(&VoiceSource { name: Some("a".to_owned()), directory: None }).unwrap();
+        assert!(repertoire.unload("a").unwrap());
+        if round == 1 || round % 5 == 0 {
+            println!("{round:>26}  {:>7.1}", rss_mib());
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 //! Every run of bytes is a whole number of samples, a WAV header apart. Never clips without counting, and never
 //! says another rate than it sends.
 
-use std::fmt;
+mod encoding;
+
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 
 use audio_codec_algorithms::encode_ulaw;
+
+pub use encoding::Encoding;
 
 use crate::error::{Error, Result};
 use crate::pcm::Quantizer;
@@ -19,57 +21,6 @@ pub const SAMPLE_RATES_HZ: RangeInclusive<u32> = 8_000..=48_000;
 const OPEN_SIZE: u32 = u32::MAX;
 /// Bytes of a WAV header behind its RIFF size.
 const HEADER_REST: u64 = 36;
-
-/// How a sample is written. One channel, always.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// Signed 16-bit little-endian, without a header.
-    PcmS16Le,
-    /// 32-bit IEEE float little-endian, without a header, not clipped.
-    PcmF32Le,
-    /// 8-bit µ-law of ITU-T G.711, without a header.
-    MuLaw,
-    /// Signed 16-bit little-endian behind one WAV header.
-    WavS16,
-}
-
-impl Encoding {
-    pub const ALL: [Self; 4] = [Self::PcmS16Le, Self::PcmF32Le, Self::MuLaw, Self::WavS16];
-
-    pub fn bytes_per_sample(self) -> usize {
-        match self {
-            Self::PcmS16Le | Self::WavS16 => 2,
-            Self::PcmF32Le => 4,
-            Self::MuLaw => 1,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::PcmS16Le => "s16le",
-            Self::PcmF32Le => "f32le",
-            Self::MuLaw => "mulaw",
-            Self::WavS16 => "wav",
-        }
-    }
-}
-
-impl fmt::Display for Encoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Encoding {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::InvalidRequest(format!("encoding `{text}` is none of {names}"))
-        })
-    }
-}
 
 /// What a listener asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
