@@ -365,3 +365,40 @@ fn twenty_skipped_steps_in_a_row_end_the_run() {
     let error = scaler.skipped("b.weight").unwrap_err().to_string();
     assert!(error.contains("b.weight") && error.contains("20"), "{error}");
 }
+
+/// The largest step, in learning rates, of eight weights of 0.1 under `gradients`.
+fn largest_step(dtype: Dtype, rest: Rest, gradients: &[[f32; 8]]) -> f32 {
+    let learning_rate = 1e-4;
+    let (mut weights, mut slot) = Slot::new(&[0.1; 8], dtype, rest);
+    let adamw = AdamW { weight_decay: 0.0, ..AdamW::default() };
+    let mut largest = 0.0_f32;
+    for (count, gradient) in gradients.iter().enumerate() {
+        let before = slot.master(&weights);
+        let gradient = Values::from_f32(gradient, dtype);
+        adamw.step(count as u64 + 1, learning_rate).take(&mut weights, &mut slot, &gradient).unwrap();
+        for (before, after) in before.iter().zip(slot.master(&weights)) {
+            largest = largest.max((after - before).abs() / learning_rate);
+        }
+    }
+    largest
+}
+
+#[test]
+fn a_variance_that_was_rounded_away_does_not_throw_a_weight() {
+    let once = [[1e-4; 8], [0.0; 8], [0.0; 8]].to_vec();
+    let mut beside_a_spike = vec![[3e-5; 8]; 100];
+    beside_a_spike[99][0] = 1.0;
+    beside_a_spike.extend([[0.0; 8]; 3]);
+    for (dtype, master_weights, states) in [
+        (Dtype::F32, MasterWeights::SameAsWeights, OptimizerStates::Plain(Dtype::F32)),
+        (Dtype::F16, MasterWeights::None, OptimizerStates::Plain(Dtype::F16)),
+        (Dtype::F16, MasterWeights::Residual24, OptimizerStates::Companded8),
+        (Dtype::BF16, MasterWeights::Residual24, OptimizerStates::Companded8),
+    ] {
+        for gradients in [&once, &beside_a_spike] {
+            // The specification's bound for one step is (1 - beta1) / sqrt(1 - beta2) = 3.16 learning rates.
+            let largest = largest_step(dtype, Rest { master_weights, states }, gradients);
+            assert!(largest < 3.2, "{dtype}: {largest} learning rates");
+        }
+    }
+}

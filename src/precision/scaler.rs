@@ -38,10 +38,10 @@ impl LossScaler {
         Self { rule, scale: rule.initial, good_steps: 0, skipped: 0 }
     }
 
-    /// A scaler that went on from `state`.
-    pub fn resumed(rule: ScalerRule, state: [f32; 3]) -> Self {
+    /// This scaler, going on from `state`.
+    pub fn resumed(self, state: [f32; 3]) -> Self {
         let [scale, good_steps, skipped] = state;
-        Self { rule, scale, good_steps: good_steps as u32, skipped: skipped as u32 }
+        Self { scale, good_steps: good_steps as u32, skipped: skipped as u32, ..self }
     }
 
     /// Scale, good steps since it moved, skipped steps in a row: all small enough to be f32 exactly.

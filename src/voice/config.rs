@@ -9,6 +9,7 @@ use super::bounds::{
     Checked, MAX_LAYERS, MAX_POSITIONS, MAX_VOCABULARY, MAX_WIDTH, SEGMENT_SYMBOLS, between, json, odd,
     open_unit, position_table, stream_cache,
 };
+pub use super::training_config::TrainingConfig;
 pub use super::vocoder_config::{HifiGanConfig, VocoderConfig, VocosConfig};
 
 /// The fields of a Hugging Face `SpeechT5Config` that shape the graphs.
@@ -39,6 +40,8 @@ pub struct AcousticConfig {
     pub bos_token_id: i64,
     pub pad_token_id: i64,
     pub eos_token_id: i64,
+    #[serde(flatten)]
+    pub training: TrainingConfig,
 }
 
 impl Default for AcousticConfig {
@@ -68,6 +71,7 @@ impl Default for AcousticConfig {
             bos_token_id: 0,
             pad_token_id: 1,
             eos_token_id: 2,
+            training: TrainingConfig::default(),
         }
     }
 }
@@ -168,6 +172,6 @@ impl AcousticConfig {
                 return Err(format!("{field} {id} is outside the vocabulary of {}", self.vocab_size));
             }
         }
-        Ok(())
+        self.training.check()
     }
 }

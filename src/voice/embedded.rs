@@ -2,8 +2,11 @@
 //!
 //! Never copies the weights: they are read where the executable is mapped.
 
+use std::fs;
+use std::path::Path;
+
 use super::Voice;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The path of every file in the voice, and its bytes.
 const FILES: [(&str, &[u8]); 6] = [
@@ -19,5 +22,20 @@ impl Voice {
     /// The default voice.
     pub fn embedded() -> Result<Self> {
         Self::from_files("default", &FILES)
+    }
+
+    /// Writes the files of the default voice into `directory`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the disk refuses.
+    pub fn write_embedded(directory: &Path) -> Result<()> {
+        for (file, bytes) in FILES {
+            let path = directory.join(file);
+            let parent = path.parent().unwrap_or(directory);
+            fs::create_dir_all(parent)
+                .and_then(|()| fs::write(&path, bytes))
+                .map_err(|e| Error::io(&path, e))?;
+        }
+        Ok(())
     }
 }

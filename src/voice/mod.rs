@@ -16,6 +16,7 @@ mod source;
 mod speaker;
 mod symbols;
 mod torch_zip;
+mod training_config;
 mod vocoder_config;
 mod weights;
 

@@ -83,6 +83,14 @@ pub struct Step {
 }
 
 impl AdamW {
+    /// The momentum is at most this many roots of the variance, by the Cauchy-Schwarz inequality over the two means:
+    /// exact Adam never comes beyond it, moments that were rounded do.
+    fn moment_bound(&self) -> f32 {
+        let share = (1.0 - self.beta2) * (1.0 - self.beta1 * self.beta1 / self.beta2);
+        // Rounding in f32 must not be taken for rounding at rest.
+        if share > 0.0 { 1.001 * (1.0 - self.beta1) / share.sqrt() } else { f32::INFINITY }
+    }
+
     /// Step number `count`, the first being 1.
     pub fn step(self, count: u64, learning_rate: f32) -> Step {
         let power = |beta: f32| beta.powf(count as f32);
@@ -122,9 +130,15 @@ impl Step {
     fn group(&self, p: &mut [f32], g: &[f32], m: &mut [f32], v: &mut [f32]) {
         let AdamW { beta1, beta2, eps, weight_decay } = self.adamw;
         let kept = 1.0 - weight_decay * self.learning_rate;
+        let bound = self.adamw.moment_bound();
         for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
             *m = *m * beta1 + g * (1.0 - beta1);
             *v = *v * beta2 + (g * g) * (1.0 - beta2);
+            // A variance that was rounded to nothing beside a momentum that was not would divide it by eps alone.
+            let limit = bound * v.sqrt();
+            if m.abs() > limit {
+                *m = limit.copysign(*m);
+            }
             let (mean, variance) = (*m / self.momentum_share, *v / self.variance_share);
             *p = *p * kept - (self.learning_rate * mean) / (variance.sqrt() + eps);
         }

@@ -1,0 +1,108 @@
+//! A trained network and the voice it came from in, a voice directory that `serve`, `say` and `transformers` load out.
+//!
+//! Never changes the voice it came from.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::View;
+
+use super::atomic_file;
+use super::trainer::Trainer;
+use crate::error::{Error, Result};
+use crate::precision::{Dtype, cast};
+use crate::voice::Voice;
+
+/// Smaller files beside the weights belong to a voice: configurations, tokenizers, speakers. Larger ones are what a
+/// trainer left there.
+const BESIDE_BYTES: u64 = 16 << 20;
+const WEIGHTS: &str = "model.safetensors";
+const VOCODER: &str = "vocoder";
+
+/// Where the files of a voice come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin<'a> {
+    /// The voice in this program.
+    Embedded,
+    Directory { voice: &'a Path, vocoder: Option<&'a Path> },
+}
+
+/// Puts everything but the acoustic weights of `origin` into `directory`.
+///
+/// # Errors
+/// [`Error::Io`] when the disk refuses.
+pub fn lay_out(origin: Origin, directory: &Path) -> Result<()> {
+    let (voice, vocoder) = match origin {
+        Origin::Embedded => return Voice::write_embedded(directory),
+        Origin::Directory { voice, vocoder } => (voice, vocoder),
+    };
+    fs::create_dir_all(directory.join(VOCODER)).map_err(|e| Error::io(directory, e))?;
+    copy_files(voice, directory, |name, bytes| bytes <= BESIDE_BYTES && !is_weights(name))?;
+    let default = voice.join(VOCODER);
+    copy_files(vocoder.unwrap_or(&default), &directory.join(VOCODER), |_, _| true)
+}
+
+fn is_weights(name: &str) -> bool {
+    name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".pt")
+}
+
+fn copy_files(from: &Path, to: &Path, wanted: impl Fn(&str, u64) -> bool) -> Result<()> {
+    let refused = |e| Error::io(from, e);
+    for entry in fs::read_dir(from).map_err(refused)? {
+        let path = entry.map_err(refused)?.path();
+        // Asked of what a link leads to: the Hugging Face cache is made of them.
+        let facts = fs::metadata(&path).map_err(|e| Error::io(&path, e))?;
+        let Some(name) = path.file_name() else { continue };
+        if facts.is_file() && wanted(&name.to_string_lossy(), facts.len()) {
+            atomic_file::write(&to.join(name), &fs::read(&path).map_err(|e| Error::io(&path, e))?)?;
+        }
+    }
+    Ok(())
+}
+
+struct Weights {
+    dtype: safetensors::Dtype,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+}
+
+impl View for Weights {
+    fn dtype(&self) -> safetensors::Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.data)
+    }
+
+    fn data_len(&self) -> usize {
+        self.data.len()
+    }
+}
+
+/// Writes the acoustic weights into `directory`: trained ones in f32 with all the bits that are known of them, the
+/// others of `voice` as they are.
+///
+/// # Errors
+/// [`Error::Io`] when the disk refuses; the weights that were there are untouched then.
+pub fn write_weights(trainer: &Trainer, voice: &Voice, directory: &Path) -> Result<()> {
+    let mut tensors = Vec::new();
+    for (name, shape, trained) in trainer.parameters().iter() {
+        let values = if trained { trainer.master(name)? } else { voice.acoustic.f32(name)? };
+        let data = cast::from_f32(&values, Dtype::F32)?;
+        tensors.push((
+            name.to_owned(),
+            Weights { dtype: safetensors::Dtype::F32, shape: shape.to_vec(), data },
+        ));
+    }
+    // `transformers` refuses a file that does not say who it is for.
+    let metadata = [("format".to_owned(), "pt".to_owned())].into();
+    let fault = |e| Error::Internal(format!("a model could not be laid out: {e}"));
+    let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(fault)?;
+    atomic_file::write(&directory.join(WEIGHTS), &bytes)
+}

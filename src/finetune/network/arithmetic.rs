@@ -1,0 +1,87 @@
+//! Tensors in, products, sums and norms in the dtypes of one precision out.
+//!
+//! The only place where modes differ while the network runs. Mixed modes follow torch's CUDA autocast lists: products
+//! and convolutions in the half format, softmax, norms and losses in f32, everything else in the type of its input.
+//! True and flash modes keep every tensor half; inside a softmax or a norm the sums are f32. Never touches a loss.
+
+use burn::tensor::{FloatDType, Tensor, activation, module, ops::ConvOptions};
+
+use super::Parameters;
+use crate::precision::{Dtype, Precision};
+use crate::voice::names::{bias, weight};
+
+/// In what a network computes.
+#[derive(Debug, Clone, Copy)]
+pub struct Arithmetic {
+    /// Operands of products and convolutions, and their results.
+    products: FloatDType,
+    /// What flows from layer to layer.
+    stream: FloatDType,
+}
+
+impl Arithmetic {
+    pub fn new(precision: Precision) -> Self {
+        let half = precision.half().map_or(FloatDType::F32, float_dtype);
+        let stream = if precision.narrows_weights() { half } else { FloatDType::F32 };
+        Self { products: half, stream }
+    }
+
+    /// x W^T + b over the last axis.
+    pub fn linear(&self, weights: &Parameters, module: &str, x: Tensor<3>) -> Tensor<3> {
+        let [batch, length, inputs] = x.dims();
+        let w: Tensor<2> = self.product(weights.get(&weight(module)));
+        let b: Tensor<1> = self.product(weights.get(&bias(module)));
+        let outputs = w.dims()[0];
+        let rows = self.product(x).reshape([batch * length, inputs]);
+        (rows.matmul(w.transpose()) + b.unsqueeze()).reshape([batch, length, outputs])
+    }
+
+    pub fn matmul(&self, a: Tensor<4>, b: Tensor<4>) -> Tensor<4> {
+        self.product(a).matmul(self.product(b))
+    }
+
+    /// A convolution over the last axis that keeps its length, without a bias.
+    pub fn conv1d(&self, w: Tensor<3>, x: Tensor<3>) -> Tensor<3> {
+        let padding = w.dims()[2] / 2;
+        module::conv1d(self.product(x), self.product(w), None, ConvOptions::new([1], [padding], [1], 1))
+    }
+
+    pub fn softmax(&self, x: Tensor<4>) -> Tensor<4> {
+        to(activation::softmax(to(x, FloatDType::F32), 3), self.stream)
+    }
+
+    /// The sum of two branches, in what flows between layers.
+    pub fn add(&self, a: Tensor<3>, b: Tensor<3>) -> Tensor<3> {
+        to(a, self.stream) + to(b, self.stream)
+    }
+
+    /// `x` in what flows between layers.
+    pub fn stream<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        to(x, self.stream)
+    }
+
+    pub fn layer_norm(&self, weights: &Parameters, module: &str, x: Tensor<3>, eps: f32) -> Tensor<3> {
+        let gain = to(weights.get::<1>(&weight(module)), FloatDType::F32);
+        let shift = to(weights.get::<1>(&bias(module)), FloatDType::F32);
+        let normed = module::layer_norm(to(x, FloatDType::F32), gain, Some(shift), f64::from(eps));
+        to(normed, self.stream)
+    }
+
+    fn product<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        to(x, self.products)
+    }
+}
+
+/// `x` in `dtype`; gradients come back in the dtype of `x`.
+pub fn to<const D: usize>(x: Tensor<D>, dtype: FloatDType) -> Tensor<D> {
+    if x.dtype() == dtype.into() { x } else { x.cast(dtype) }
+}
+
+/// burn's name of a dtype that weights may have.
+pub fn float_dtype(dtype: Dtype) -> FloatDType {
+    match dtype {
+        Dtype::F16 => FloatDType::F16,
+        Dtype::BF16 => FloatDType::BF16,
+        _ => FloatDType::F32,
+    }
+}
