@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use burn::tensor::Device;
 
 use super::loss::Loss;
-use super::network::{Arithmetic, Batch, Dropout, Network, Parameters};
+use super::network::{Arithmetic, Batch, Dropout, Network, Parameters, part};
 use super::optimizer::{AdamW, Rest, Slot, Values};
 use super::schedule::Schedule;
 use crate::error::{Error, Result};
@@ -34,6 +34,8 @@ pub struct Trainer {
     arithmetic: Arithmetic,
     device: Device,
     gradients: Dtype,
+    /// Whether each gradient moves its tensor and goes before the next part of the network is differentiated.
+    releases: bool,
     recipe: Recipe,
     pub(super) parameters: Parameters,
     pub(super) slots: BTreeMap<String, Slot>,
@@ -109,7 +111,8 @@ impl Trainer {
         device: &Device,
         trained: impl Fn(&str) -> bool,
     ) -> Result<Self> {
-        let weights = if precision.narrows_weights() { precision.half().unwrap_or(Dtype::F32) } else { Dtype::F32 };
+        let weights =
+            if precision.narrows_weights() { precision.half().unwrap_or(Dtype::F32) } else { Dtype::F32 };
         let mut parameters = Parameters::of_voice(voice, weights, trained, device)?;
         let rest = Rest { master_weights: plan.master_weights, states: plan.optimizer_states };
         let mut slots = BTreeMap::new();
@@ -122,13 +125,19 @@ impl Trainer {
         }
         let rule = match plan.loss_scaling {
             LossScaling::Dynamic => ScalerRule::default(),
-            LossScaling::None => ScalerRule { initial: 1.0, growth: 1.0, backoff: 1.0, ..ScalerRule::default() },
+            LossScaling::None => {
+                ScalerRule { initial: 1.0, growth: 1.0, backoff: 1.0, ..ScalerRule::default() }
+            }
         };
         Ok(Self {
             config: voice.config.clone(),
             arithmetic: Arithmetic::new(precision),
             device: device.clone(),
             gradients: plan.gradients,
+            // Clipping asks for the norm of all gradients, and a loss scale for a look at all of them.
+            releases: precision.is_flash()
+                && plan.loss_scaling == LossScaling::None
+                && recipe.clip_norm <= 0.0,
             recipe,
             parameters,
             slots,
@@ -146,6 +155,9 @@ impl Trainer {
     /// # Errors
     /// [`Error::InvalidRequest`] when too many steps in a row were skipped.
     pub fn step(&mut self, batches: &[Batch]) -> Result<StepReport> {
+        if let ([batch], true) = (batches, self.releases) {
+            return self.step_released(batch);
+        }
         let learning_rate = self.recipe.schedule.learning_rate(self.progress.taken);
         let loss_scale = self.scaler.scale();
         let mut losses = Losses::default();
@@ -163,7 +175,6 @@ impl Trainer {
         }
         self.progress.tried += 1;
         let inverse = self.scaler.inverse();
-        let square = |values: &Values| values.to_f32().iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
         let mut squares = 0.0;
         let mut skipped = (!losses.total().is_finite()).then(|| "the loss".to_owned());
         for (name, gradient) in &gradients {
@@ -183,6 +194,43 @@ impl Trainer {
         let shrink = if clip > 0.0 && gradient_norm > clip { clip / gradient_norm } else { 1.0 };
         self.move_weights(gradients, learning_rate, inverse * shrink)?;
         self.scaler.stepped();
+        Ok(report)
+    }
+
+    /// One step that holds the gradients of one part of the network at a time. Once a gradient is not finite nothing
+    /// more is moved: what lies nearer to the loss has been by then.
+    fn step_released(&mut self, batch: &Batch) -> Result<StepReport> {
+        let learning_rate = self.recipe.schedule.learning_rate(self.progress.taken);
+        let step = self.recipe.adamw.step(self.progress.taken + 1, learning_rate);
+        let (mut squares, mut skipped) = (0.0, None);
+        let slots = &mut self.slots;
+        let mut take = |parameters: &mut Parameters, name: &str, gradient: Values| {
+            let of_this = square(&gradient);
+            squares += of_this;
+            if !of_this.is_finite() {
+                skipped.get_or_insert_with(|| name.to_owned());
+            }
+            let Some(slot) = slots.get_mut(name).filter(|_| skipped.is_none()) else { return Ok(()) };
+            let mut weights = parameters.host(name)?;
+            step.take(&mut weights, slot, &gradient)?;
+            parameters.update(name, weights);
+            Ok(())
+        };
+        let network =
+            Network { config: &self.config, arithmetic: self.arithmetic, device: self.device.clone() };
+        let mut dropout = Dropout::new(self.recipe.seed, self.progress.tried);
+        let loss = network.release(&mut self.parameters, batch, &mut dropout, &mut take)?;
+        self.progress.tried += 1;
+        let losses = Losses::of(&loss);
+        let gradient_norm = crate::precision::cast::f64_to_f32(squares.sqrt());
+        let report = StepReport { losses, learning_rate, gradient_norm, loss_scale: 1.0, skipped };
+        match &report.skipped {
+            Some(tensor) => self.scaler.skipped(tensor)?,
+            None => {
+                self.progress.taken += 1;
+                self.scaler.stepped();
+            }
+        }
         Ok(report)
     }
 
@@ -237,19 +285,25 @@ impl Trainer {
         &self.parameters
     }
 
-    /// Bytes of every kind for each trained parameter, at rest.
+    /// Bytes of every kind for each trained parameter: at rest, and of gradients the most that are held at once.
     pub fn bytes_per_parameter(&self) -> Result<BytesPerParameter> {
         let mut bytes = BytesPerParameter::default();
+        let mut gradients: BTreeMap<&str, f64> = BTreeMap::new();
         let mut count = 0;
         for (name, slot) in &self.slots {
             let weights = self.parameters.host(name)?;
             count += weights.len();
             bytes.weights += weights.size_bytes() as f64;
             let narrow = if weights.dtype() == Dtype::F32 { Dtype::F32 } else { self.gradients };
-            bytes.gradients += (weights.len() * narrow.size_bytes()) as f64;
+            let of_this = (weights.len() * narrow.size_bytes()) as f64;
+            *gradients.entry(part(name)).or_default() += of_this;
             bytes.residual += slot.residual.size_bytes() as f64;
             bytes.states += slot.moments.size_bytes() as f64;
         }
+        bytes.gradients = match self.releases {
+            true => gradients.into_values().fold(0.0, f64::max),
+            false => gradients.into_values().sum(),
+        };
         let each = |total: f64| total / count.max(1) as f64;
         Ok(BytesPerParameter {
             weights: each(bytes.weights),
@@ -280,6 +334,10 @@ fn accumulate(sums: &mut BTreeMap<String, Values>, name: &str, gradient: Values,
         None => gradient,
     };
     sums.insert(name.to_owned(), sum);
+}
+
+fn square(values: &Values) -> f64 {
+    values.to_f32().iter().map(|value| f64::from(*value).powi(2)).sum()
 }
 
 fn scaled(gradient: &Values, factor: f32) -> Values {

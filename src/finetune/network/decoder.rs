@@ -8,7 +8,8 @@ use super::arithmetic::to;
 use super::{Batch, Dropout, MASKED, Network, Outputs, Parameters};
 use crate::voice::names::{
     CROSS_ATTENTION, CROSS_ATTENTION_NORM, DECODER_ALPHA, FEAT_OUT, POSTNET_CONV, POSTNET_NORM, PRENET_FINAL,
-    PRENET_SPEAKER, PROB_OUT, SELF_ATTENTION, SELF_ATTENTION_NORM, decoder_layer, postnet_layer, prenet_layer,
+    PRENET_SPEAKER, PROB_OUT, SELF_ATTENTION, SELF_ATTENTION_NORM, decoder_layer, postnet_layer,
+    prenet_layer,
 };
 
 /// Of torch's BatchNorm1d, which SpeechT5 leaves as it is.
@@ -23,29 +24,61 @@ impl Network<'_> {
         mask: Tensor<4>,
         dropout: &mut Dropout,
     ) -> Outputs {
+        let mut x = self.prenet(weights, batch, dropout);
+        let masks = [self.causal_mask(x.dims()[1]), mask];
+        let mut cross_attentions = Vec::new();
+        for layer in 0..self.config.decoder_layers {
+            let (next, attention) =
+                self.decoder_layer(weights, layer, [x, hidden.clone()], masks.clone(), dropout);
+            x = next;
+            cross_attentions.push(attention);
+        }
+        self.heads(weights, x, cross_attentions, dropout)
+    }
+
+    /// Very negative for what comes later. -> [1, 1, steps, steps]
+    pub(super) fn causal_mask(&self, steps: usize) -> Tensor<4> {
+        let mask = (0..steps * steps).map(|at| if at % steps > at / steps { MASKED } else { 0.0 }).collect();
+        self.tensor(mask, [1, 1, steps, steps])
+    }
+
+    /// One layer over the steps and what they attend to; the masks of either attention.
+    /// -> [batch, steps, hidden], and the cross-attention
+    pub(super) fn decoder_layer(
+        &self,
+        weights: &Parameters,
+        layer: usize,
+        [x, hidden]: [Tensor<3>; 2],
+        [causal, mask]: [Tensor<4>; 2],
+        dropout: &mut Dropout,
+    ) -> (Tensor<3>, Tensor<4>) {
         let (math, config) = (&self.arithmetic, self.config);
         let (rates, heads) = (&config.training, config.decoder_attention_heads);
-        let mut x = self.prenet(weights, batch, dropout);
-        let [rows, steps, _] = x.dims();
-        let causal = (0..steps * steps).map(|at| if at % steps > at / steps { MASKED } else { 0.0 }).collect();
-        let causal: Tensor<4> = self.tensor(causal, [1, 1, steps, steps]);
-        let mut cross_attentions = Vec::new();
-        for layer in (0..config.decoder_layers).map(decoder_layer) {
-            let module = format!("{layer}.{SELF_ATTENTION}");
-            let bias = |_| causal.clone();
-            let (attended, _) = self.attention(weights, &module, heads, [x.clone(), x.clone()], bias, dropout);
-            let attended = dropout.apply(attended, rates.hidden_dropout);
-            x = self.norm(weights, &format!("{layer}.{SELF_ATTENTION_NORM}"), math.add(x, attended));
+        let layer = decoder_layer(layer);
+        let module = format!("{layer}.{SELF_ATTENTION}");
+        let (attended, _) =
+            self.attention(weights, &module, heads, [x.clone(), x.clone()], |_| causal, dropout);
+        let attended = dropout.apply(attended, rates.hidden_dropout);
+        let x = self.norm(weights, &format!("{layer}.{SELF_ATTENTION_NORM}"), math.add(x, attended));
 
-            let module = format!("{layer}.{CROSS_ATTENTION}");
-            let bias = |_| mask.clone();
-            let (attended, attention) =
-                self.attention(weights, &module, heads, [x.clone(), hidden.clone()], bias, dropout);
-            cross_attentions.push(attention);
-            let attended = dropout.apply(attended, rates.hidden_dropout);
-            x = self.norm(weights, &format!("{layer}.{CROSS_ATTENTION_NORM}"), math.add(x, attended));
-            x = self.feed_forward(weights, &layer, x, dropout);
-        }
+        let module = format!("{layer}.{CROSS_ATTENTION}");
+        let (attended, attention) =
+            self.attention(weights, &module, heads, [x.clone(), hidden], |_| mask, dropout);
+        let attended = dropout.apply(attended, rates.hidden_dropout);
+        let x = self.norm(weights, &format!("{layer}.{CROSS_ATTENTION_NORM}"), math.add(x, attended));
+        (self.feed_forward(weights, &layer, x, dropout), attention)
+    }
+
+    /// What the last layer gave, as frames and stops.
+    pub(super) fn heads(
+        &self,
+        weights: &Parameters,
+        x: Tensor<3>,
+        cross_attentions: Vec<Tensor<4>>,
+        dropout: &mut Dropout,
+    ) -> Outputs {
+        let (math, config) = (&self.arithmetic, self.config);
+        let [rows, steps, _] = x.dims();
         let frames = steps * config.reduction_factor;
         let before = math.linear(weights, FEAT_OUT, x.clone()).reshape([rows, frames, config.num_mel_bins]);
         let stop_logits = math.linear(weights, PROB_OUT, x).reshape([rows, frames]);
@@ -54,7 +87,7 @@ impl Network<'_> {
     }
 
     /// The last true frame of every step, moved one step to the right, and who speaks. -> [batch, steps, hidden]
-    fn prenet(&self, weights: &Parameters, batch: &Batch, dropout: &mut Dropout) -> Tensor<3> {
+    pub(super) fn prenet(&self, weights: &Parameters, batch: &Batch, dropout: &mut Dropout) -> Tensor<3> {
         let (math, config) = (&self.arithmetic, self.config);
         let n_mels = config.num_mel_bins;
         let (rows, stride) = (batch.mels.len(), n_mels * config.reduction_factor);

@@ -9,12 +9,14 @@ mod decoder;
 mod dropout;
 mod encoder;
 mod parameters;
+mod release;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 
 pub use arithmetic::Arithmetic;
 pub use dropout::Dropout;
 pub use parameters::{Parameters, is_statistic, resting_dtype};
+pub use release::{Take, part};
 
 use arithmetic::to;
 
@@ -123,8 +125,7 @@ impl Network<'_> {
             let [batch, length, _] = x.dims();
             x.reshape([batch, length, heads, width]).swap_dims(1, 2)
         };
-        let [q, k, v, out] =
-            PROJECTIONS.map(|projection| format!("{module}.{projection}"));
+        let [q, k, v, out] = PROJECTIONS.map(|projection| format!("{module}.{projection}"));
         let q = split(math.linear(weights, &q, queries)) * (1.0 / (width as f64).sqrt());
         let k = split(math.linear(weights, &k, values.clone()));
         let v = split(math.linear(weights, &v, values));
@@ -144,7 +145,8 @@ impl Network<'_> {
         dropout: &mut Dropout,
     ) -> Tensor<3> {
         let (math, rates) = (&self.arithmetic, &self.config.training);
-        let inner = burn::tensor::activation::gelu(math.linear(weights, &format!("{layer}.{FFN_IN}"), x.clone()));
+        let inner =
+            burn::tensor::activation::gelu(math.linear(weights, &format!("{layer}.{FFN_IN}"), x.clone()));
         let inner = dropout.apply(inner, rates.activation_dropout);
         let outer = math.linear(weights, &format!("{layer}.{FFN_OUT}"), inner);
         let outer = dropout.apply(outer, rates.hidden_dropout);
