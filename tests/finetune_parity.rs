@@ -48,7 +48,7 @@ fn found(precision: Precision) -> Found {
     let network =
         Network { config: &voice.config, arithmetic: Arithmetic::new(precision), device: device.clone() };
     let outputs = network.forward(&parameters, &batch, &mut Dropout::none());
-    let after_postnet = outputs.after_postnet.clone().into_data_as::<f32>().into_vec().unwrap();
+    let after_postnet = outputs.after_postnet.clone().into_data_as::<f32>().try_into_vec().unwrap();
     let loss = Loss::new(outputs, &batch, &voice.config, &device).total();
     let mut gradients = loss.backward();
     let take = |name: String| {
