@@ -189,6 +189,26 @@ fn a_run_that_was_interrupted_ends_as_one_that_was_not() {
     }
 }
 
+#[test]
+fn a_batch_that_is_not_finite_moves_nothing_and_is_named() {
+    let mut broken = batch(&reference());
+    broken.mels[1][40] = f32::NAN;
+    for precision in [Precision::F32, Precision::F16Mixed, Precision::BF16Flash] {
+        let mut trainer = trainer(precision, 1e-3, 0.0);
+        let name = "speech_decoder_postnet.feat_out.weight";
+        let before = trainer.master(name).unwrap();
+        let report = trainer.step(std::slice::from_ref(&broken)).unwrap();
+        assert!(report.skipped.is_some(), "{precision}");
+        assert_eq!((trainer.progress().taken, trainer.progress().tried), (0, 1));
+        assert_eq!(trainer.master(name).unwrap(), before, "{precision}");
+        for _ in 1..19 {
+            trainer.step(std::slice::from_ref(&broken)).unwrap();
+        }
+        let ended = trainer.step(std::slice::from_ref(&broken)).unwrap_err().to_string();
+        assert!(ended.contains("20 steps in a row"), "{ended}");
+    }
+}
+
 /// How far the weights of a mode came in 30 small steps, as a share of the way of f32.
 fn movement(precision: Precision) -> f64 {
     let batch = [batch(&reference())];

@@ -153,7 +153,7 @@ impl Trainer {
     /// One step over the mean of `batches`.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] when too many steps in a row were skipped.
+    /// [`Error::InvalidRequest`] when too many steps in a row were skipped, or a weight is not finite.
     pub fn step(&mut self, batches: &[Batch]) -> Result<StepReport> {
         if let ([batch], true) = (batches, self.releases) {
             return self.step_released(batch);
@@ -187,7 +187,7 @@ impl Trainer {
         let gradient_norm = crate::precision::cast::f64_to_f32(squares.sqrt() * f64::from(inverse));
         let report = StepReport { losses, learning_rate, gradient_norm, loss_scale, skipped };
         if let Some(tensor) = &report.skipped {
-            self.scaler.skipped(tensor)?;
+            self.skip(tensor)?;
             return Ok(report);
         }
         let clip = self.recipe.clip_norm;
@@ -195,6 +195,20 @@ impl Trainer {
         self.move_weights(gradients, learning_rate, inverse * shrink)?;
         self.scaler.stepped();
         Ok(report)
+    }
+
+    /// A step whose `tensor` was not finite moves nothing. Where a weight is not finite itself no step after it could.
+    fn skip(&mut self, tensor: &str) -> Result<()> {
+        for name in self.slots.keys() {
+            if !square(&self.parameters.host(name)?).is_finite() {
+                return Err(Error::InvalidRequest(format!(
+                    "the weight {name} is not finite after {} steps: go on from an earlier checkpoint, with a lower \
+                     learning rate, or in a bf16 mode or 32",
+                    self.progress.taken
+                )));
+            }
+        }
+        self.scaler.skipped(tensor)
     }
 
     /// One step that holds the gradients of one part of the network at a time. Once a gradient is not finite nothing
@@ -223,9 +237,10 @@ impl Trainer {
         self.progress.tried += 1;
         let losses = Losses::of(&loss);
         let gradient_norm = crate::precision::cast::f64_to_f32(squares.sqrt());
+        let skipped = skipped.or_else(|| (!losses.total().is_finite()).then(|| "the loss".to_owned()));
         let report = StepReport { losses, learning_rate, gradient_norm, loss_scale: 1.0, skipped };
         match &report.skipped {
-            Some(tensor) => self.scaler.skipped(tensor)?,
+            Some(tensor) => self.skip(tensor)?,
             None => {
                 self.progress.taken += 1;
                 self.scaler.stepped();

@@ -51,7 +51,8 @@ fn seed<const D: usize>(output: Tensor<D>, gradient: Option<Tensor<D>>) -> Optio
 }
 
 impl Network<'_> {
-    /// The loss of `batch`; its gradients are given to `take`, from the last part of the network to the first.
+    /// The loss of `batch`; its gradients are given to `take`, from the last part of the network to the first. A loss
+    /// that is not finite gives none: the gradient of |x| is finite even where x is not.
     ///
     /// # Errors
     /// Those of `take`; the parts that it was given before stay as it left them.
@@ -78,6 +79,9 @@ impl Network<'_> {
         let attentions = layers.iter().map(|(_, attention)| attention.leaf.clone()).collect();
         let outputs = self.heads(weights, x.clone(), attentions, dropout);
         let loss = Loss::new(outputs, batch, self.config, &self.device);
+        if !loss.total().into_scalar::<f32>().is_finite() {
+            return Ok(loss);
+        }
 
         let mut waiting = weights.trained();
         let mut give = |weights: &mut Parameters, found: &mut Gradients| -> Result<()> {
