@@ -107,7 +107,7 @@ impl Frontend {
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {
-            self.sentence(&sentence, pause, &mut phonemes, &mut out);
+            self.sentence(&sentence, pause, reading, &mut phonemes, &mut out);
         }
         out.finish()
     }
@@ -116,10 +116,11 @@ impl Frontend {
         &self,
         sentence: &str,
         pause: Pause,
+        reading: &Reading,
         phonemes: &mut std::vec::IntoIter<String>,
         out: &mut Collector,
     ) {
-        let verbal = normalize::verbalize(sentence);
+        let verbal = normalize::verbalize(sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
         let atoms = self.speller.atoms(&verbal.text, phonemes);
         self.pack(atoms, pause, out);
