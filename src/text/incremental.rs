@@ -5,7 +5,7 @@
 //! speaks a word before its end is seen.
 
 use super::clean::clean;
-use super::segment::{Pause, end_of_sentence, sentences};
+use super::segment::{Pause, end_of_sentence, needs_whole_word, sentences};
 use super::{Collector, Frontend, Reading, Segment};
 use crate::error::Result;
 
@@ -155,7 +155,8 @@ impl IncrementalText {
         } else {
             let word = *self.word.get_or_insert(at);
             self.blank = false;
-            if self.held.is_some() && c.is_alphanumeric() {
+            let early = self.held.as_ref().is_some_and(|(_, token)| !needs_whole_word(token));
+            if early && c.is_alphanumeric() {
                 self.decide(frontend, word, at + c.len_utf8());
             }
         }
@@ -170,7 +171,7 @@ impl IncrementalText {
             return;
         }
         // A word, a name, a number, a dash: whatever can make a difference.
-        let futures = [None, Some("a"), Some("A"), Some("1"), Some("-")];
+        let futures = [None, Some("a"), Some("Zq"), Some("The"), Some("1"), Some("-")];
         let [first, others @ ..] = futures.map(|next| end_of_sentence(&token, next));
         match first {
             _ if others.iter().any(|other| *other != first) => self.held = Some((at, token)),

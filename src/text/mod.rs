@@ -171,7 +171,7 @@ impl Frontend {
         let lexicons: Vec<&Lexicon> =
             [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
         let (sentence, given) = lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes);
-        let verbal = normalize::verbalize(&sentence);
+        let verbal = normalize::verbalize(&sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
         let atoms = self.speller.atoms(&verbal.text, given);
         self.pack(atoms, pause, out);

@@ -4,27 +4,13 @@
 //! give them. Never guesses: text that is not of its kind has no words here.
 
 use super::xml::quoted;
-use crate::text::numbers::{cardinal, clock, ordinal, spelled, year};
+use crate::text::normalize::{date_words, month_name, month_of, of_day, year_words};
+use crate::text::numbers::{cardinal, ordinal, spelled};
 use crate::text::signs::SIGNS;
 use crate::text::{DateOrder, Reading, letters};
 
 /// Characters of one say-as element at most: what is longer is no date, number or code.
 const MAX_CHARACTERS: usize = 1000;
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// Signs that are named where every character counts.
 const MORE_SIGNS: [(char, &str); 16] = [
@@ -285,71 +271,35 @@ fn date(text: &str, parts: Option<&'static [Part]>, order: DateOrder) -> Option<
     }
     let field = |part: Part| parts.iter().position(|own| *own == part).and_then(|at| fields.get(at).copied());
     let month = field(Month).map(|field| month(field).ok_or(())).transpose().ok()?;
-    let day = field(Day).map(|field| day(field).ok_or(())).transpose().ok()?;
-    let year = field(Year).map(|field| year_of(field).ok_or(())).transpose().ok()?;
-    Some(match (month, day, year) {
-        (Some(month), Some(day), Some(year)) => format!("{month} {day}, {year}"),
-        (month, day, year) => {
-            [month.map(str::to_owned), day, year].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    let day = field(Day).map(|field| field.trim_end_matches(|c: char| c.is_ascii_alphabetic()));
+    let year =
+        field(Year).map(|year| Some(year).filter(|year| is_digits(year)).ok_or(())).transpose().ok()?;
+    match (month, day, year) {
+        (Some(month), Some(day), year) => date_words(month, day, year),
+        (Some(month), None, Some(year)) => Some(format!("{} {}", month_name(month)?, year_words(year))),
+        (Some(month), None, None) => month_name(month).map(str::to_owned),
+        (None, Some(day), _) => {
+            day.parse().is_ok_and(|day: u32| (1..=31).contains(&day)).then(|| nth(day))?
         }
-    })
+        (None, None, year) => year.map(year_words),
+    }
 }
 
-fn month(field: &str) -> Option<&'static str> {
+fn month(field: &str) -> Option<u32> {
     if is_digits(field) {
-        return MONTHS.get(field.parse::<usize>().ok()?.checked_sub(1)?).copied();
+        return field.parse().ok();
     }
-    let field = field.to_lowercase();
-    MONTHS
-        .iter()
-        .find(|name| {
-            field.len() >= 3 && (name.starts_with(&field) || field == "sept" && **name == "september")
-        })
-        .copied()
-}
-
-fn day(field: &str) -> Option<String> {
-    let number = field.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let day: u32 = number.parse().ok().filter(|day| (1..=31).contains(day))?;
-    nth(field).map(|_| ordinal(&day.to_string()))
-}
-
-fn year_of(field: &str) -> Option<String> {
-    match field.len() {
-        _ if !is_digits(field) => None,
-        2 if field.starts_with('0') => Some(format!("oh {}", cardinal(field.get(1..)?))),
-        1..=4 => Some(year(field).unwrap_or_else(|| cardinal(field.trim_start_matches('0')))),
-        _ => None,
-    }
+    let mut letters = field.chars();
+    let first = letters.next()?.to_uppercase();
+    month_of(&first.chain(letters.flat_map(char::to_lowercase)).collect::<String>())
 }
 
 /// `10:30`, `10:30:15`, `10 am`.
 fn time(text: &str) -> Option<String> {
-    let lower = text.to_lowercase().replace('.', "");
-    let (clock_part, half) =
-        match lower.strip_suffix("am").map(|t| (t, "A M")).or(lower.strip_suffix("pm").map(|t| (t, "P M"))) {
-            Some((rest, half)) => (rest.trim_end(), Some(half)),
-            None => (lower.as_str(), None),
-        };
-    let fields: Vec<&str> = clock_part.split(':').collect();
-    let (hours, minutes, seconds) = match fields.as_slice() {
-        [hours] if half.is_some() => (*hours, "00", "00"),
-        [hours, minutes] => (*hours, *minutes, "00"),
-        [hours, minutes, seconds] => (*hours, *minutes, *seconds),
-        _ => return None,
-    };
-    let within =
-        |field: &str, most: u32| is_digits(field) && field.parse::<u32>().is_ok_and(|value| value <= most);
-    let whole = within(hours, if half.is_some() { 12 } else { 24 })
-        && [minutes, seconds].iter().all(|field| field.len() == 2 && within(field, 59));
-    if !whole {
-        return None;
-    }
-    let mut said = clock(hours, minutes, half.is_some());
-    match seconds.trim_start_matches('0') {
-        "" => {}
-        "1" => said += " and one second",
-        more => said += &format!(" and {} seconds", cardinal(more)),
-    }
-    Some(half.map_or(said.clone(), |half| format!("{said} {half}")))
+    let packed: String =
+        text.chars().filter(|c| !c.is_whitespace() && *c != '.').collect::<String>().to_lowercase();
+    let has_half = packed.ends_with("am") || packed.ends_with("pm");
+    let hours = packed.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()?;
+    let is_time = if has_half { (1..=12).contains(&hours) } else { packed.contains(':') };
+    is_time.then(|| of_day(&packed))?
 }
