@@ -3,8 +3,8 @@
 //! The kinds that the W3C note "SSML 1.0 say-as attribute values" defines, with the further names that other services
 //! give them. Never guesses: text that is not of its kind has no words here.
 
+use super::calendar::{DATE_FORMATS, Part, TIME_FORMATS, date, time};
 use super::xml::quoted;
-use crate::text::normalize::{date_words, month_name, month_of, of_day, year_words};
 use crate::text::numbers::{cardinal, ordinal, spelled};
 use crate::text::signs::SIGNS;
 use crate::text::{DateOrder, Reading, letters};
@@ -43,31 +43,6 @@ pub enum SayAs {
     Date(Option<&'static [Part]>, DateOrder),
     Time,
 }
-
-/// A part of a date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Day,
-    Month,
-    Year,
-}
-
-use Part::{Day, Month, Year};
-
-const DATE_FORMATS: [(&str, &[Part]); 11] = [
-    ("mdy", &[Month, Day, Year]),
-    ("dmy", &[Day, Month, Year]),
-    ("ymd", &[Year, Month, Day]),
-    ("yyyymmdd", &[Year, Month, Day]),
-    ("md", &[Month, Day]),
-    ("dm", &[Day, Month]),
-    ("my", &[Month, Year]),
-    ("ym", &[Year, Month]),
-    ("d", &[Day]),
-    ("m", &[Month]),
-    ("y", &[Year]),
-];
-const TIME_FORMATS: [&str; 2] = ["hms12", "hms24"];
 
 /// The kind that `interpret-as` names; `None` where it is not served.
 ///
@@ -144,7 +119,7 @@ fn number(text: &str) -> Option<String> {
 }
 
 /// `22` or `22nd`.
-fn nth(text: &str) -> Option<String> {
+pub fn nth(text: &str) -> Option<String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ending = text.get(number.len()..)?.to_ascii_lowercase();
     matches!(ending.as_str(), "" | "st" | "nd" | "rd" | "th")
@@ -165,7 +140,7 @@ fn digits(text: &str) -> Option<String> {
     })
 }
 
-fn is_digits(text: &str) -> bool {
+pub fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -234,72 +209,4 @@ fn telephone(text: &str) -> Option<String> {
     let groups: Vec<String> =
         groups.iter().filter(|group| !group.is_empty()).map(|group| group.join(" ")).collect();
     has_digit.then(|| groups.join(", "))
-}
-
-/// A date with its parts in the order that is given, or that they show by themselves.
-fn date(text: &str, parts: Option<&'static [Part]>, order: DateOrder) -> Option<String> {
-    let mut fields: Vec<&str> = text
-        .split(|c: char| matches!(c, '/' | '-' | '.' | ',') || c.is_whitespace())
-        .filter(|f| !f.is_empty())
-        .collect();
-    if let [all] = fields.as_slice()
-        && all.len() == 8
-        && is_digits(all)
-    {
-        fields = vec![all.get(..4)?, all.get(4..6)?, all.get(6..)?];
-    }
-    let shown = || -> Option<&'static [Part]> {
-        let is_year = |at: usize| fields.get(at).is_some_and(|field| field.len() == 4 && is_digits(field));
-        let is_name =
-            |at: usize| fields.get(at).is_some_and(|field| !is_digits(field) && month(field).is_some());
-        let day_first = (order == DateOrder::DayFirst || is_name(1)) && !is_name(0);
-        Some(match (fields.len(), day_first) {
-            (3, _) if is_year(0) => &[Year, Month, Day],
-            (3, true) => &[Day, Month, Year],
-            (3, false) => &[Month, Day, Year],
-            (2, _) if is_year(0) => &[Year, Month],
-            (2, _) if is_year(1) => &[Month, Year],
-            (2, true) => &[Day, Month],
-            (2, false) => &[Month, Day],
-            (1, _) if is_year(0) => &[Year],
-            _ => return None,
-        })
-    };
-    let parts = parts.or_else(shown)?;
-    if parts.len() != fields.len() {
-        return None;
-    }
-    let field = |part: Part| parts.iter().position(|own| *own == part).and_then(|at| fields.get(at).copied());
-    let month = field(Month).map(|field| month(field).ok_or(())).transpose().ok()?;
-    let day = field(Day).map(|field| field.trim_end_matches(|c: char| c.is_ascii_alphabetic()));
-    let year =
-        field(Year).map(|year| Some(year).filter(|year| is_digits(year)).ok_or(())).transpose().ok()?;
-    match (month, day, year) {
-        (Some(month), Some(day), year) => date_words(month, day, year),
-        (Some(month), None, Some(year)) => Some(format!("{} {}", month_name(month)?, year_words(year))),
-        (Some(month), None, None) => month_name(month).map(str::to_owned),
-        (None, Some(day), _) => {
-            day.parse().is_ok_and(|day: u32| (1..=31).contains(&day)).then(|| nth(day))?
-        }
-        (None, None, year) => year.map(year_words),
-    }
-}
-
-fn month(field: &str) -> Option<u32> {
-    if is_digits(field) {
-        return field.parse().ok();
-    }
-    let mut letters = field.chars();
-    let first = letters.next()?.to_uppercase();
-    month_of(&first.chain(letters.flat_map(char::to_lowercase)).collect::<String>())
-}
-
-/// `10:30`, `10:30:15`, `10 am`.
-fn time(text: &str) -> Option<String> {
-    let packed: String =
-        text.chars().filter(|c| !c.is_whitespace() && *c != '.').collect::<String>().to_lowercase();
-    let has_half = packed.ends_with("am") || packed.ends_with("pm");
-    let hours = packed.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()?;
-    let is_time = if has_half { (1..=12).contains(&hours) } else { packed.contains(':') };
-    is_time.then(|| of_day(&packed))?
 }
