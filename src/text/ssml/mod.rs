@@ -1,7 +1,8 @@
 //! SSML in, a [`Passage`] out: the subset of SSML 1.1 that `document` lists.
 //!
-//! `xml` reads tags with their places, `document` knows the elements, `values`, `say_as` and `calendar` what is written in them,
-//! `blocks` gathers text between two pauses or turns of delivery. Each block goes the way of plain text from there.
+//! `xml` reads tags with their places, `document` knows the elements, `values`, `say_as` and `calendar` what is written
+//! in them, `blocks` gathers text between two pauses or turns of delivery. Each block goes the way of plain text from
+//! there.
 //! Never reads a DTD, and takes time linear in the length of the document.
 
 mod blocks;
