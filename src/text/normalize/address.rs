@@ -47,9 +47,10 @@ const SPELLED: [&str; 26] = [
 
 /// Endings that make `name.ending` a file or a host.
 const ENDINGS: [&str; 46] = [
-    "ai", "app", "au", "bat", "ca", "ch", "co", "com", "cpp", "css", "csv", "de", "dev", "doc", "docx", "edu",
-    "eu", "exe", "fr", "gif", "gov", "htm", "html", "info", "io", "jpg", "js", "json", "md", "mil", "net", "nl",
-    "org", "pdf", "png", "py", "rs", "sh", "toml", "ts", "txt", "uk", "wav", "xml", "yaml", "zip",
+    "ai", "app", "au", "bat", "ca", "ch", "co", "com", "cpp", "css", "csv", "de", "dev", "doc", "docx",
+    "edu", "eu", "exe", "fr", "gif", "gov", "htm", "html", "info", "io", "jpg", "js", "json", "md", "mil",
+    "net", "nl", "org", "pdf", "png", "py", "rs", "sh", "toml", "ts", "txt", "uk", "wav", "xml", "yaml",
+    "zip",
 ];
 
 pub fn read(here: &Here) -> Option<Said> {
@@ -59,7 +60,11 @@ pub fn read(here: &Here) -> Option<Said> {
         let digits = !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit());
         return digits.then(|| Said::one(format!("version {}", cardinal(number))));
     }
-    dotted_numbers(core).or_else(|| hardware(core)).or_else(|| linked(core)).or_else(|| file(here)).map(Said::one)
+    dotted_numbers(core)
+        .or_else(|| hardware(core))
+        .or_else(|| linked(core))
+        .or_else(|| file(here))
+        .map(Said::one)
 }
 
 /// `192.168.0.1:80`, `10.0.0.0/8`, `v1.2.3-rc1`, `1.2.3`; numbers grouped by stops are a number's business.
@@ -128,7 +133,8 @@ fn linked(core: &str) -> Option<String> {
 fn file(here: &Here) -> Option<String> {
     let core = here.part.core;
     let inner = |mark: char| core.matches(mark).count();
-    let rooted = core.starts_with('/') || core.starts_with("~/") || core.starts_with("./") || core.starts_with("../");
+    let rooted =
+        core.starts_with('/') || core.starts_with("~/") || core.starts_with("./") || core.starts_with("../");
     let drive = core.get(1..).is_some_and(|rest| rest.starts_with(":\\") || rest.starts_with(":/"));
     let ending = core.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let named = ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()));
@@ -136,8 +142,8 @@ fn file(here: &Here) -> Option<String> {
         || (drive && core.starts_with(|c: char| c.is_ascii_alphabetic()))
         || (inner('\\') > 1 && core.contains(char::is_alphabetic))
         || (named && core.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c)));
-    // `(a.b)` and numbers are no files.
-    (path && !core.contains(['(', ')', ' '])).then(|| signs_and_words(core).replace(" underscore ", " "))
+    let shape = |c: char| c.is_alphanumeric() || "._-/\\:~+".contains(c);
+    (path && core.chars().all(shape)).then(|| signs_and_words(core).replace(" underscore ", " "))
 }
 
 /// Words as they are, signs by name; a number of five digits and more digit by digit.
@@ -155,7 +161,10 @@ fn signs_and_words(address: &str) -> String {
             1 if head.len() > 4 => spelled(head),
             1 => cardinal(head),
             2 if c == '_' => "underscore".into(),
-            2 => SIGNS.iter().find(|(sign, _)| *sign == c).map_or(head.to_string(), |(_, name)| name.to_string()),
+            2 => SIGNS
+                .iter()
+                .find(|(sign, _)| *sign == c)
+                .map_or(head.to_string(), |(_, name)| name.to_string()),
             _ if SPELLED.contains(&head.to_ascii_lowercase().as_str()) => {
                 head.to_uppercase().chars().map(String::from).collect::<Vec<_>>().join(" ")
             }

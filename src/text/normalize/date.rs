@@ -34,15 +34,17 @@ const FIRST_YEAR_OF_1900S: u32 = 70;
 
 pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
-    iso(core).or_else(|| numeric(core, here.date_order)).or_else(|| span_of_years(core)).map(Said::one).or_else(
-        || {
+    iso(core)
+        .or_else(|| numeric(core, here.date_order))
+        .or_else(|| span_of_years(core))
+        .map(Said::one)
+        .or_else(|| {
             let short = here.part.open == "'" && core.len() == 2 && core.starts_with('0');
             let digit = core.strip_prefix('0').filter(|d| short && d.chars().all(|c| c.is_ascii_digit()))?;
             Some(Said::one(format!("oh {}", cardinal(digit))))
-        },
-    )
-    .or_else(|| month_first(here))
-    .or_else(|| day_first(here))
+        })
+        .or_else(|| month_first(here))
+        .or_else(|| day_first(here))
 }
 
 /// `2025-03-04`, with or without a time: `2025-03-04T15:30Z`.

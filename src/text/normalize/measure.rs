@@ -7,7 +7,10 @@ use super::token::{Amount, Cursor, Here, Said, value};
 
 pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
-    feet_and_inches(here).or_else(|| power_of_ten(core)).or_else(|| hexadecimal(core)).or_else(|| grouped(core))
+    feet_and_inches(here)
+        .or_else(|| power_of_ten(core))
+        .or_else(|| hexadecimal(core))
+        .or_else(|| grouped(core))
 }
 
 /// `5'10"` and `5' 10"`; the double prime is part of the tail.

@@ -123,14 +123,22 @@ impl Reader {
         }
         if let Some(words) = squared(here, self.amount) {
             self.word(&words);
-            self.scan(here.ahead(1).map_or("", |next| next.tail), here.tokens.get(here.at + 2).copied(), None);
+            self.scan(
+                here.ahead(1).map_or("", |next| next.tail),
+                here.tokens.get(here.at + 2).copied(),
+                None,
+            );
             return 2;
         }
         if let Some(said) = KINDS.iter().find_map(|kind| kind(here)) {
             self.word(&said.words);
             self.amount = said.amount;
             let tail = here.ahead(said.taken - 1).map_or("", |last| last.tail);
-            self.scan(tail.trim_start_matches(['"', '\'']), here.tokens.get(here.at + said.taken).copied(), None);
+            self.scan(
+                tail.trim_start_matches(['"', '\'']),
+                here.tokens.get(here.at + said.taken).copied(),
+                None,
+            );
             if tail.is_empty() {
                 self.amount = said.amount;
             }

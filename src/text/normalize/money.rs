@@ -38,7 +38,9 @@ pub fn lettered<'a>(here: &Here<'a>) -> Option<(&'static Currency, &'a str, usiz
         if is_amount(amount) {
             return Some((currency, amount, 1));
         }
-        let next = here.ahead(1).filter(|next| amount.is_empty() && here.part.tail.is_empty() && next.open.is_empty())?;
+        let next = here
+            .ahead(1)
+            .filter(|next| amount.is_empty() && here.part.tail.is_empty() && next.open.is_empty())?;
         return is_amount(next.core).then_some((currency, next.core, 2));
     }
     is_amount(core).then_some(())?;

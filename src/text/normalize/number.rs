@@ -29,7 +29,13 @@ impl Digits<'_> {
 
     /// At most `most` digits of the run at `from`.
     fn few(&self, from: usize, most: usize) -> usize {
-        self.chars.get(from..).unwrap_or_default().iter().take(most).take_while(|c| c.is_ascii_digit()).count()
+        self.chars
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take(most)
+            .take_while(|c| c.is_ascii_digit())
+            .count()
     }
 
     fn text(&self, from: usize, to: usize) -> String {
@@ -68,13 +74,17 @@ impl Reader {
         let fraction_run = if digits.at(i) == '.' { digits.run(i + 1) } else { 0 };
         let fraction_digits = digits.text(i + 1, i + 1 + fraction_run);
         let after = i + 1 + fraction_run;
-        let dotted_more = fraction_run > 0 && digits.at(after) == '.' && digits.at(after + 1).is_ascii_digit();
+        let dotted_more =
+            fraction_run > 0 && digits.at(after) == '.' && digits.at(after + 1).is_ascii_digit();
         let amount_end = if fraction_run > 0 { after } else { i };
         let suffix = money::of_sign(digits.at(amount_end))
             .filter(|_| prefix.is_none() && !dotted_more && !digits.at(amount_end + 1).is_alphanumeric());
         if let Some(currency) = prefix.or(suffix) {
             let end = amount_end + usize::from(suffix.is_some());
             self.amount_of(currency, &whole, &fraction_digits, next, digits.at(end));
+            if digits.at(end) == '/' {
+                self.amount = Amount::Many;
+            }
             return end - start;
         }
         let below_run = if matches!(digits.at(i), '/' | '⁄') { digits.run(i + 1) } else { 0 };

@@ -99,10 +99,15 @@ fn lettered(number: &str) -> Option<String> {
         _ => !word.is_empty() && word.bytes().all(|c| c.is_ascii_uppercase()),
     };
     (words.iter().all(is_word) && rest.0.contains(|c: char| c.is_ascii_uppercase())).then_some(())?;
-    let named = words.iter().map(|word| if word.as_bytes().first()?.is_ascii_digit() { Some(spelled(word)) } else { Some(word.to_string()) });
+    let named = words.iter().map(|word| {
+        if word.as_bytes().first()?.is_ascii_digit() { Some(spelled(word)) } else { Some(word.to_string()) }
+    });
     Some(format!("one, {}, {}", area_words(area), named.flatten().collect::<Vec<_>>().join(" ")))
 }
 
 fn area_words(area: &str) -> String {
-    TOLL_FREE.iter().find(|(code, _)| *code == area).map_or_else(|| spelled(area), |(_, words)| words.to_string())
+    TOLL_FREE
+        .iter()
+        .find(|(code, _)| *code == area)
+        .map_or_else(|| spelled(area), |(_, words)| words.to_string())
 }

@@ -41,13 +41,18 @@ const PHRASES: [(&str, &str); 31] = [
 
 pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
-    PHRASES.iter().find(|(written, _)| *written == core).map(|(_, said)| Said::one(*said)).or_else(|| initial(core))
+    PHRASES
+        .iter()
+        .find(|(written, _)| *written == core)
+        .map(|(_, said)| Said::one(*said))
+        .or_else(|| initial(core))
 }
 
 /// `iPhone` and `eBay`: a small letter by its name, then a word.
 fn initial(core: &str) -> Option<Said> {
     let (small, word) = core.split_at_checked(1)?;
     let mut letters = word.chars();
-    let shape = matches!(small, "e" | "i") && letters.next()?.is_uppercase() && letters.clone().next().is_some();
+    let shape =
+        matches!(small, "e" | "i") && letters.next()?.is_uppercase() && letters.clone().next().is_some();
     (shape && letters.all(char::is_alphabetic)).then(|| Said::one(format!("{small} {word}")))
 }

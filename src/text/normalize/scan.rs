@@ -127,7 +127,8 @@ impl Reader {
                 }
             }
         }
-        let hyphenated = word.contains('-') && word.split('-').all(|part| part.chars().all(char::is_uppercase));
+        let hyphenated =
+            word.contains('-') && word.split('-').all(|part| part.chars().all(char::is_uppercase));
         match hyphenated {
             true => self.word(&word.replace('-', " ")),
             false => self.word(word),
@@ -166,7 +167,8 @@ impl Reader {
         }
         match self.markup {
             Markup::Speak => {
-                let name = MARKUP_SIGNS.iter().find(|(known, _)| *known == sign).map_or("", |(_, name)| *name);
+                let name =
+                    MARKUP_SIGNS.iter().find(|(known, _)| *known == sign).map_or("", |(_, name)| *name);
                 self.word(name);
             }
             _ => report(&mut self.unmapped, [sign]),

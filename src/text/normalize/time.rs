@@ -54,7 +54,8 @@ fn span(core: &str) -> Option<String> {
 /// `3.30 p.m.`
 fn british(here: &Here) -> Option<Said> {
     let mut rest = Cursor(here.part.core);
-    let hours = rest.digits(1, 2).filter(|hours| value(hours).is_some_and(|hours| (1..=12).contains(&hours)))?;
+    let hours =
+        rest.digits(1, 2).filter(|hours| value(hours).is_some_and(|hours| (1..=12).contains(&hours)))?;
     rest.eat(".")?;
     let minutes = rest.digits(2, 2).filter(|minutes| value(minutes).is_some_and(|minutes| minutes < 60))?;
     rest.end()?;

@@ -21,11 +21,7 @@ impl<'a> Part<'a> {
         let bare = token.trim_start_matches(OPEN);
         let core = bare.trim_end_matches(TAIL);
         let (open, tail) = (token.len() - bare.len(), core.len());
-        Self {
-            open: token.get(..open).unwrap_or_default(),
-            core,
-            tail: bare.get(tail..).unwrap_or_default(),
-        }
+        Self { open: token.get(..open).unwrap_or_default(), core, tail: bare.get(tail..).unwrap_or_default() }
     }
 
     /// Core and tail.
