@@ -287,7 +287,7 @@ fn markup_is_stripped_spoken_or_kept() {
         ("**hi**", "hi", "asterisk asterisk hi asterisk asterisk", "*"),
         ("# hi", "hi", "hash hi", "#"),
         ("`hi`", "hi", "backtick hi backtick", "`"),
-        ("```rust\nhi\n```", "hi", "backtick backtick backtick rust hi backtick backtick backtick", "`"),
+        ("```rust\nhi\n```", "hi", "backtick backtick backtick rust hi backtick backtick backtick", "``"),
     ] {
         let read = |markup| IPA.segments(text, &Reading { markup, ..Reading::default() }).unwrap();
         assert_eq!(texts(&read(Markup::Strip)).join(" "), stripped, "{text:?}");
@@ -586,6 +586,8 @@ fn no_letter_or_digit_is_lost_among_marks() {
         for frontend in [&*IPA, &*CHARACTERS] {
             let found = frontend.segments(&text, &Reading::default()).unwrap();
             let said = texts(&found).join(" ").to_lowercase();
+            // Between two numbers the letter x is "by".
+            let said = said.replace("by", "x");
             for letter in ['q', 'x', 'é'] {
                 assert_eq!(
                     said.matches(letter).count(),

@@ -86,12 +86,10 @@ pub fn plain(first: char, rest: impl Iterator<Item = char>) -> Option<(String, u
 
 fn tag(rest: impl Iterator<Item = char>) -> Option<(String, usize)> {
     let mut inner = String::new();
-    let mut count = 0;
-    for c in rest.take(MAX_TAG_CHARACTERS) {
-        count += 1;
+    for (at, c) in rest.take(MAX_TAG_CHARACTERS).enumerate() {
         match c {
             '>' if !inner.starts_with("!--") || inner.ends_with("--") && inner.len() > 4 => {
-                return stands_for(&inner).map(|plain| (plain, count));
+                return stands_for(&inner).map(|plain| (plain, at + 1));
             }
             '<' | '\n' | '\r' => return None,
             '/' | '!' => inner.push(c),
