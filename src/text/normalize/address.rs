@@ -142,8 +142,8 @@ fn file(here: &Here) -> Option<String> {
         || (drive && core.starts_with(|c: char| c.is_ascii_alphabetic()))
         || (inner('\\') > 1 && core.contains(char::is_alphabetic))
         || (named && core.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c)));
-    // `(a.b)` and numbers are no files.
-    (path && !core.contains(['(', ')', ' '])).then(|| signs_and_words(core).replace(" underscore ", " "))
+    let shape = |c: char| c.is_alphanumeric() || "._-/\\:~+".contains(c);
+    (path && core.chars().all(shape)).then(|| signs_and_words(core).replace(" underscore ", " "))
 }
 
 /// Words as they are, signs by name; a number of five digits and more digit by digit.

@@ -82,6 +82,9 @@ impl Reader {
         if let Some(currency) = prefix.or(suffix) {
             let end = amount_end + usize::from(suffix.is_some());
             self.amount_of(currency, &whole, &fraction_digits, next, digits.at(end));
+            if digits.at(end) == '/' {
+                self.amount = Amount::Many;
+            }
             return end - start;
         }
         let below_run = if matches!(digits.at(i), '/' | '⁄') { digits.run(i + 1) } else { 0 };
