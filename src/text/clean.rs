@@ -22,29 +22,38 @@ pub struct Cleaned {
     pub phonemes: Vec<String>,
 }
 
+/// What of a text may be more than its characters.
+#[derive(Debug, Clone, Copy)]
+pub struct Notation {
+    /// Tags and entities of HTML. A reader of XML has resolved them: what is left was meant.
+    pub html: bool,
+    /// `[[...]]`
+    pub phonemes: bool,
+}
+
 /// Cleans `text`; line breaks stay as `\n`.
-pub fn clean(text: &str, reading: &Reading, inline_phonemes: bool) -> Cleaned {
+pub fn clean(text: &str, reading: &Reading, notation: Notation) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
     let next_phonemes = |text: &'_ str| {
-        let (before, after) = text.split_once("[[").filter(|_| inline_phonemes)?;
+        let (before, after) = text.split_once("[[").filter(|_| notation.phonemes)?;
         let (ipa, after) = after.split_once("]]")?;
         Some((before.len(), ipa.len(), after.len()))
     };
     while let Some((before, ipa, after)) = next_phonemes(rest) {
-        plain_characters(rest.get(..before).unwrap_or_default(), reading, &mut plain);
+        plain_characters(rest.get(..before).unwrap_or_default(), reading, notation, &mut plain);
         let ipa = rest.get(before + 2..before + 2 + ipa).unwrap_or_default();
         if ipa.chars().any(char::is_alphabetic) {
             plain.extend([' ', PHONEMES]);
             cleaned.phonemes.push(ipa.trim().to_string());
         } else {
             // No phonemes: read, or reported, like any other text.
-            plain_characters(ipa, reading, &mut plain);
+            plain_characters(ipa, reading, notation, &mut plain);
         }
         rest = rest.get(rest.len() - after..).unwrap_or_default();
     }
-    plain_characters(rest, reading, &mut plain);
+    plain_characters(rest, reading, notation, &mut plain);
     for (number, line) in plain.split('\n').enumerate() {
         if number > 0 {
             cleaned.text.push('\n');
@@ -57,10 +66,11 @@ pub fn clean(text: &str, reading: &Reading, inline_phonemes: bool) -> Cleaned {
     cleaned
 }
 
-fn plain_characters(text: &str, reading: &Reading, out: &mut String) {
+fn plain_characters(text: &str, reading: &Reading, notation: Notation, out: &mut String) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        if reading.markup == Markup::Strip
+        if notation.html
+            && reading.markup == Markup::Strip
             && matches!(c, '<' | '&')
             && let Some((plain, taken)) = html::plain(c, chars.clone())
         {

@@ -153,7 +153,8 @@ impl Frontend {
     pub fn segments(&self, text: &str, reading: &Reading) -> Result<Vec<Segment>> {
         check_length(text)?;
         self.check_reading(reading)?;
-        let cleaned = clean::clean(text, reading, self.speller.is_ipa());
+        let cleaned =
+            clean::clean(text, reading, clean::Notation { html: true, phonemes: self.speller.is_ipa() });
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {

@@ -51,7 +51,11 @@ impl Frontend {
     }
 
     fn block(&self, block: Block, next: Option<&str>, reading: &Reading, speech: &mut Speech) {
-        let cleaned = clean::clean(&block.text, reading, self.speller.is_ipa());
+        let cleaned = clean::clean(
+            &block.text,
+            reading,
+            clean::Notation { html: false, phonemes: self.speller.is_ipa() },
+        );
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut found = sentences(&cleaned.text);
         if let Some((last, pause)) = found.last_mut() {
