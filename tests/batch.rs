@@ -138,7 +138,7 @@ fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
         input.extend_from_slice(line);
         input.push(b'\n');
     }
-    input.extend_from_slice(b" \t\r\n{\"text\":\"last\",\"output_file\":\"sub/last.wav\"}");
+    input.extend_from_slice(b" \t\r\n\xef\xbb\xbf{\"text\":\"last\",\"output_file\":\"sub/last.wav\"}");
     let out = scratch.path("out");
     let (status, stderr) = batch(&scratch.input(&input), &out, &[]);
     assert_eq!(status, 2, "{stderr}");
@@ -290,8 +290,7 @@ fn five_hundred_lines_survive_twenty_kills() {
 fn stdin_and_several_files_are_read_in_their_order() {
     let scratch = Scratch::new();
     let (input, out) = (scratch.input(b"{\"text\":\"a\"}"), scratch.path("out"));
-    let mut child =
-        command(&[input.to_str().unwrap(), "-"], &out).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = command(&[input.to_str().unwrap(), "-"], &out).stdin(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"{\"text\":\"b\"}\n5").unwrap();
     let (status, stderr) = told(child.wait_with_output().unwrap());
     assert_eq!(status, 2, "{stderr}");

@@ -89,10 +89,10 @@ impl Iterator for Lines<'_> {
                 Ok(Some((bytes, length))) => {
                     self.number += 1;
                     *within += 1;
-                    let bom = *within == 1;
+                    // Files that were joined have their marks inside.
                     let bytes = bytes.map(|bytes| match bytes.strip_prefix(b"\xef\xbb\xbf") {
-                        Some(rest) if bom => rest.to_vec(),
-                        _ => bytes,
+                        Some(rest) => rest.to_vec(),
+                        None => bytes,
                     });
                     let source = format!("{name}:{within}");
                     return Some(Ok(Line { number: self.number, source, bytes, length }));

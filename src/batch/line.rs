@@ -157,7 +157,7 @@ impl Taken {
     }
 }
 
-/// Reads `bytes`, one line without its end; a byte order mark before the first line is the caller's to take away.
+/// Reads `bytes`, one line without its end; a byte order mark is the caller's to take away.
 ///
 /// # Errors
 /// A [`Refusal`], and the id of the line where it could still be told.

@@ -74,7 +74,7 @@ pub fn batch(args: &Batch) -> Result<()> {
         return merge::merge(&args.inputs, &args.out)?.conclude(args.quiet);
     }
     for path in args.inputs.iter().filter(|path| *path != Path::new("-")) {
-        File::open(path).map_err(|error| Error::io(path, error))?;
+        path.metadata().map_err(|error| Error::io(path, error))?;
     }
     std::fs::create_dir_all(&args.out).map_err(|error| Error::io(&args.out, error))?;
     let out = args.out.canonicalize().map_err(|error| Error::io(&args.out, error))?;
