@@ -21,9 +21,10 @@
 //! - [`engine`]: admission, the synthesis loop over many streams, and the threads it runs on.
 //! - [`synthesizer`]: a text front-end before an engine.
 //! - [`repertoire`]: the voices of a server. [`transport`]: requests from the network to them, and back.
-//! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples.
+//! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples. [`assembly`]: one passage's chunks, joined and accounted
+//!   for.
 //! - [`telemetry`]: log lines and metrics of all of this.
-//! - [`say`], [`serve`], [`inspect`], [`cli`]: the doors. [`signals`]: how they are told to end.
+//! - [`say`], [`serve`], [`batch`], [`inspect`], [`cli`]: the doors. [`signals`]: how they are told to end.
 //!
 //! # Invariants
 //!
@@ -39,6 +40,8 @@
 //!
 //! Python at run time, code from a checkpoint, downloads other than the pinned library.
 
+pub mod assembly;
+pub mod batch;
 pub mod cli;
 pub mod codec;
 pub mod decoder;

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use mezzavoce::batch::batch;
 use mezzavoce::cli::{Cli, Command};
 use mezzavoce::error::Error;
 use mezzavoce::inspect::inspect;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     };
     let outcome = start_log(cli.log.as_deref().unwrap_or(level), format).and_then(|()| match &cli.command {
         Command::Say(args) => say(args),
+        Command::Batch(args) => batch(args),
         Command::Serve(args) => serve(args),
         Command::Inspect(args) => args.load().and_then(|voice| print(&inspect(&voice))),
     });

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::assembly::Silences;
 use crate::cli::{Say, threads};
+use crate::codec::Encoding;
 use crate::decoder::End;
 use crate::engine::{AudioStream, EngineOptions, SpokenSentence, StreamRequest};
 use crate::error::{Error, Excerpt, Result};
@@ -73,6 +75,10 @@ fn say_through(address: &ServerAddress, args: &Say) -> Result<()> {
         speaking_rate: args.rate,
         markup: args.markup,
         date_order: args.date_order,
+        custom_dictionary: String::new(),
+        encoding: Encoding::PcmF32Le,
+        sample_rate_hz: None,
+        silences: Silences::default(),
     };
     let speech = RemoteSpeech::open(address, request, args.server_timeout)?;
     speech.notices().iter().for_each(|notice| tracing::warn!("{notice}"));

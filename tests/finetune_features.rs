@@ -79,9 +79,11 @@ fn direct(mel: &Mel, samples: &[f32], frame: usize) -> Vec<f64> {
 fn a_mel_is_what_the_definition_says() {
     // One filter as wide as the spectrum and one frame: the sum can be written down.
     let mel = Mel { n_fft: 64, hop_length: 16, win_length: 64, fmax_hz: 11025.0, ..hifigan() };
-    let samples: Vec<f32> = (0..400).map(|i| (i as f32 * 0.31).sin() * 0.3 + (i as f32 * 1.7).cos() * 0.1).collect();
+    let samples: Vec<f32> =
+        (0..400).map(|i| (i as f32 * 0.31).sin() * 0.3 + (i as f32 * 1.7).cos() * 0.1).collect();
     let found = MelExtractor::new(&mel, 1).unwrap().mel(&samples).unwrap();
-    let to_mel = |hz: f64| if hz < 1000.0 { hz * 3.0 / 200.0 } else { 15.0 + (hz / 1000.0).ln() * 27.0 / 6.4f64.ln() };
+    let to_mel =
+        |hz: f64| if hz < 1000.0 { hz * 3.0 / 200.0 } else { 15.0 + (hz / 1000.0).ln() * 27.0 / 6.4f64.ln() };
     let peak_mel = to_mel(11025.0) / 2.0;
     let peak = 1000.0 * ((peak_mel - 15.0) * 6.4f64.ln() / 27.0).exp();
     for frame in [0, 3, found.len() - 1] {

@@ -4,7 +4,10 @@ mod voices;
 
 use mezzavoce::text::{Frontend, IncrementalText, Pause, Reading, Segment};
 
-const PROSE: [&str; 12] = [
+const PROSE: [&str; 15] = [
+    "Plan B. Then we left. Vitamin D. It helps. Main St. The end. In the U.S. It rained. J. R. Jones. The cat sat. Next p. 5.",
+    "Read <a href=\"x. Y z\">this. Then</a> that. One<br>two. R&amp;D&nbsp;X. It is <b>on. Off</b> a < b. Done <T. Yes.",
+    "On March 4, 2025 at 3.30 p.m. I rang +1 (555) 123-4567. See https://x.org/a.b?c=1. He paid 20 USD. 5 kg. 1.000.000. V. It is.",
     "The kettle was on. She had two cups, one saucer and no milk! Where was it? Nobody knew...  Then the door went.",
     "Dr. Smith paid $3.14 to Mr. J. R. Jones at 5 p.m. on Tuesday. He left at 6 p.m. Nobody (not even St. John) saw him.",
     "A line\nanother line\n\na paragraph. And its second sentence\r\n\r\n  The end",

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What each module of the library may name. `cli`, `say`, `serve`, `inspect` and `telemetry` are doors and may name
+/// What each module of the library may name. `cli`, `batch`, `say`, `serve`, `inspect` and `telemetry` are doors and may name
 /// anything.
-const TABLE: [(&str, &[&str]); 20] = [
+const TABLE: [(&str, &[&str]); 21] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -38,6 +38,7 @@ const TABLE: [(&str, &[&str]); 20] = [
             "pcm",
         ],
     ),
+    ("assembly", &["error", "text", "decoder", "engine", "codec"]),
     ("synthesizer", &["error", "voice", "precision", "runtime", "text", "engine"]),
     (
         "repertoire",
@@ -55,12 +56,13 @@ const TABLE: [(&str, &[&str]); 20] = [
             "repertoire",
             "pcm",
             "codec",
+            "assembly",
             "telemetry",
         ],
     ),
     ("finetune", &["error", "voice", "text", "precision", "decoder", "pcm", "resample"]),
 ];
-const DOORS: [&str; 8] = ["cli", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
+const DOORS: [&str; 9] = ["cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 
 /// Crates and the modules that may name them.
 const OWNED: [(&str, &[&str]); 12] = [

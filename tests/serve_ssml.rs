@@ -106,7 +106,7 @@ async fn a_request_says_how_its_text_is_read() {
         wanted.config.as_mut().unwrap().date_order = order;
         wanted
     };
-    for (order, expected) in [(0, "march fourth"), (1, "march fourth"), (2, "april third")] {
+    for (order, expected) in [(0, "March fourth"), (1, "March fourth"), (2, "April third")] {
         let spoken = speak(&mut client, date(order)).await.unwrap().started.processed_text;
         assert!(spoken.starts_with(expected), "{order}: {spoken}");
     }

@@ -2,6 +2,7 @@
 //!
 //! The only place below `main` that reads the environment. Never does the work.
 
+mod batch;
 mod say;
 mod serve;
 mod values;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use batch::{Batch, Shard};
 pub use say::Say;
 pub use serve::Serve;
 
@@ -38,6 +40,8 @@ pub struct Cli {
 pub enum Command {
     /// Speak one text into a WAV file, or as raw samples to stdout
     Say(Say),
+    /// Speak every line of JSONL files into files of their own
+    Batch(Box<Batch>),
     /// Speak for clients over gRPC
     Serve(Serve),
     /// Show what a voice is made of

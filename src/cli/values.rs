@@ -56,23 +56,11 @@ pub fn parse_speaking_rate(text: &str) -> Result<f32> {
 }
 
 pub fn parse_markup(text: &str) -> Result<Markup> {
-    match text {
-        "strip" => Ok(Markup::Strip),
-        "speak" => Ok(Markup::Speak),
-        "keep" => Ok(Markup::Keep),
-        _ => Err(Error::InvalidRequest(format!("markup `{}` is not strip, speak or keep", Excerpt(text)))),
-    }
+    text.parse()
 }
 
 pub fn parse_date_order(text: &str) -> Result<DateOrder> {
-    match text {
-        "month-first" => Ok(DateOrder::MonthFirst),
-        "day-first" => Ok(DateOrder::DayFirst),
-        _ => Err(Error::InvalidRequest(format!(
-            "date order `{}` is not month-first or day-first",
-            Excerpt(text)
-        ))),
-    }
+    text.parse()
 }
 
 pub fn parse_device(text: &str) -> Result<Accelerator> {

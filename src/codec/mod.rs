@@ -123,7 +123,7 @@ impl AudioEncoder {
 }
 
 /// The header of a mono 16-bit PCM file of `length` samples.
-fn wav_header(sample_rate_hz: u32, length: Option<u64>) -> Result<[u8; 44]> {
+pub fn wav_header(sample_rate_hz: u32, length: Option<u64>) -> Result<[u8; 44]> {
     let (riff, data) = match length {
         None => (OPEN_SIZE, OPEN_SIZE),
         Some(length) => {

@@ -22,6 +22,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// A stream with less audio than this ahead of its playback is served before one that has not begun: a beginning
 /// may wait, a gap is heard. Long enough for some chunks of others, shorter than the first chunk of the default voice.
 const URGENT: Duration = Duration::from_millis(50);
+/// What each stream adds to that where there are many: all of them may need a chunk before one's turn comes again.
+const URGENT_PER_STREAM: Duration = Duration::from_millis(4);
 /// Frames beyond the next chunk with which a stream pauses until the vocoder has caught up.
 const FRAMES_AHEAD: usize = 256;
 
@@ -142,7 +144,8 @@ impl State {
 
     /// The stream with a chunk to make whose reader needs it first.
     fn most_urgent(&self) -> Option<StreamId> {
-        let soon = Instant::now() + URGENT;
+        let turn = URGENT_PER_STREAM * u32::try_from(self.voices.len()).unwrap_or(u32::MAX).min(1000);
+        let soon = Instant::now() + URGENT.max(turn);
         let rank = |voice: &Voice| match voice.plays_until {
             Some(until) if until < soon => 0,
             None => 1,

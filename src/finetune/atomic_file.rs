@@ -21,7 +21,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(refused)?;
     file.persist(path).map_err(|e| refused(e.error))?;
     // A rename is on the disk when its directory is; where directories cannot be opened the system sees to it.
-    File::open(directory).and_then(|directory| directory.sync_all()).or_else(ignore_unsupported).map_err(refused)
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .or_else(ignore_unsupported)
+        .map_err(refused)
 }
 
 fn ignore_unsupported(error: std::io::Error) -> std::io::Result<()> {

@@ -102,13 +102,16 @@ impl Trainer {
         let file = SafeTensors::deserialize(&bytes).map_err(|e| broken(e.to_string()))?;
         let metadata = header.metadata().clone().unwrap_or_default();
         let entry = |key: &str| {
-            metadata.get(key).ok_or_else(|| broken(format!("it has no `{key}`: it is not one of a fine-tune")))
+            metadata
+                .get(key)
+                .ok_or_else(|| broken(format!("it has no `{key}`: it is not one of a fine-tune")))
         };
         let was = entry(RUN)?;
         if was != run {
             return Err(broken(format!("it is of another run: {was}; this one is {run}")));
         }
-        let progress = numbers::<2, u64>(entry(PROGRESS)?).ok_or_else(|| broken("its progress".to_owned()))?;
+        let progress =
+            numbers::<2, u64>(entry(PROGRESS)?).ok_or_else(|| broken("its progress".to_owned()))?;
         let scaler = numbers::<3, u32>(entry(SCALER)?).ok_or_else(|| broken("its loss scale".to_owned()))?;
 
         let part = |name: &str, dtype: Dtype| -> Result<Vec<u8>> {

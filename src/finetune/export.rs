@@ -25,7 +25,10 @@ const VOCODER: &str = "vocoder";
 pub enum Origin<'a> {
     /// The voice in this program.
     Embedded,
-    Directory { voice: &'a Path, vocoder: Option<&'a Path> },
+    Directory {
+        voice: &'a Path,
+        vocoder: Option<&'a Path>,
+    },
 }
 
 /// Puts everything but the acoustic weights of `origin` into `directory`.
@@ -95,10 +98,8 @@ pub fn write_weights(trainer: &Trainer, voice: &Voice, directory: &Path) -> Resu
     for (name, shape, trained) in trainer.parameters().iter() {
         let values = if trained { trainer.master(name)? } else { voice.acoustic.f32(name)? };
         let data = cast::from_f32(&values, Dtype::F32)?;
-        tensors.push((
-            name.to_owned(),
-            Weights { dtype: safetensors::Dtype::F32, shape: shape.to_vec(), data },
-        ));
+        tensors
+            .push((name.to_owned(), Weights { dtype: safetensors::Dtype::F32, shape: shape.to_vec(), data }));
     }
     // `transformers` refuses a file that does not say who it is for.
     let metadata = [("format".to_owned(), "pt".to_owned())].into();

@@ -34,7 +34,8 @@ impl Loss {
             mel.iter().copied().chain(std::iter::repeat_n(0.0, padding)).collect::<Vec<_>>()
         };
         let labels = tensor(batch.mels.iter().flat_map(padded).collect(), [rows, frames, n_mels]);
-        let inside: Vec<f32> = lengths.iter().flat_map(|&len| (0..frames).map(move |at| flag(at < len))).collect();
+        let inside: Vec<f32> =
+            lengths.iter().flat_map(|&len| (0..frames).map(move |at| flag(at < len))).collect();
         let counted = inside.iter().sum::<f32>();
         let mask = tensor(inside.clone(), [rows, frames, 1]);
         let error = |mel: Tensor<3>| {
@@ -98,9 +99,9 @@ fn guided_attention(
     let shape = [frames.len(), 1, steps, tokens];
     let weights: Tensor<4> = Tensor::from_data(TensorData::new(weights, shape), (device, DType::F32));
     let layers = attentions.len();
-    let sums = attentions.into_iter().map(|attention| {
-        (attention.narrow(1, 0, heads).cast(FloatDType::F32) * weights.clone()).sum()
-    });
+    let sums = attentions
+        .into_iter()
+        .map(|attention| (attention.narrow(1, 0, heads).cast(FloatDType::F32) * weights.clone()).sum());
     let sum = sums.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::zeros([1], device));
     sum / (counted * layers * heads) as f64 * f64::from(training.guided_attention_loss_scale)
 }

@@ -46,7 +46,8 @@ impl Recording {
         let mut format = symphonia::default::get_probe()
             .probe(&hint, stream, FormatOptions::default(), MetadataOptions::default())
             .map_err(|e| refuse(format!("not WAV, FLAC, MP3 or OGG: {e}")))?;
-        let track = format.default_track(TrackType::Audio).ok_or_else(|| refuse("it holds no audio".to_owned()))?;
+        let track =
+            format.default_track(TrackType::Audio).ok_or_else(|| refuse("it holds no audio".to_owned()))?;
         let parameters = track.codec_params.as_ref().and_then(|parameters| parameters.audio());
         let parameters = parameters.ok_or_else(|| refuse("it does not say how it is coded".to_owned()))?;
         let mut decoder = symphonia::default::get_codecs()

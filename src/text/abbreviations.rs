@@ -14,48 +14,87 @@ enum When {
 }
 
 const TABLE: &[(&str, &str, When)] = &[
+    ("adm", "admiral", When::Stop),
+    ("al", "al", When::StopOrEnd),
+    ("approx", "approximately", When::Stop),
+    ("apr", "April", When::Digit),
+    ("apt", "apartment", When::Digit),
+    ("art", "article", When::Digit),
+    ("aug", "August", When::Digit),
+    ("ave", "avenue", When::StopOrEnd),
+    ("bldg", "building", When::StopOrEnd),
+    ("blvd", "boulevard", When::StopOrEnd),
+    ("bros", "brothers", When::StopOrEnd),
+    ("ca", "circa", When::Digit),
+    ("capt", "captain", When::Stop),
+    ("cf", "compare", When::Stop),
+    ("ch", "chapter", When::Digit),
+    ("cmdr", "commander", When::Stop),
+    ("co", "company", When::StopOrEnd),
+    ("col", "colonel", When::Stop),
+    ("corp", "corporation", When::StopOrEnd),
+    ("dec", "December", When::Digit),
+    ("dept", "department", When::Stop),
+    ("dr", "doctor", When::Stop),
+    ("e.g", "for example", When::Stop),
+    ("eq", "equation", When::Digit),
+    ("esq", "esquire", When::StopOrEnd),
+    ("est", "established", When::Digit),
+    ("etc", "et cetera", When::StopOrEnd),
+    ("ext", "extension", When::Digit),
+    ("feb", "February", When::Digit),
+    ("fig", "figure", When::Digit),
+    ("figs", "figures", When::Digit),
+    ("ft", "fort", When::Stop),
+    ("gen", "general", When::Stop),
+    ("gov", "governor", When::Stop),
+    ("hon", "honorable", When::Stop),
+    ("hwy", "highway", When::StopOrEnd),
+    ("i.e", "that is", When::Stop),
+    ("inc", "incorporated", When::StopOrEnd),
+    ("jan", "January", When::Digit),
+    ("jr", "junior", When::StopOrEnd),
+    ("jul", "July", When::Digit),
+    ("jun", "June", When::Digit),
+    ("ln", "lane", When::StopOrEnd),
+    ("lt", "lieutenant", When::Stop),
+    ("ltd", "limited", When::StopOrEnd),
+    ("maj", "major", When::Stop),
+    ("mar", "March", When::Digit),
+    ("messrs", "messers", When::Stop),
     ("mr", "mister", When::Stop),
     ("mrs", "missus", When::Stop),
     ("ms", "miz", When::Stop),
-    ("messrs", "messers", When::Stop),
-    ("dr", "doctor", When::Stop),
-    ("st", "saint", When::Stop),
-    ("prof", "professor", When::Stop),
-    ("capt", "captain", When::Stop),
-    ("lt", "lieutenant", When::Stop),
-    ("col", "colonel", When::Stop),
-    ("gen", "general", When::Stop),
-    ("sgt", "sergeant", When::Stop),
-    ("rev", "reverend", When::Stop),
-    ("hon", "honorable", When::Stop),
     ("mt", "mount", When::Stop),
-    ("vs", "versus", When::Stop),
-    ("e.g", "for example", When::Stop),
-    ("i.e", "that is", When::Stop),
-    ("cf", "compare", When::Stop),
-    ("approx", "approximately", When::Stop),
-    ("dept", "department", When::Stop),
-    ("jr", "junior", When::StopOrEnd),
-    ("sr", "senior", When::StopOrEnd),
-    ("etc", "et cetera", When::StopOrEnd),
-    ("inc", "incorporated", When::StopOrEnd),
-    ("ltd", "limited", When::StopOrEnd),
-    ("corp", "corporation", When::StopOrEnd),
-    ("co", "company", When::StopOrEnd),
-    ("ave", "avenue", When::StopOrEnd),
-    ("blvd", "boulevard", When::StopOrEnd),
-    ("rd", "road", When::StopOrEnd),
     ("no", "number", When::Digit),
     ("nos", "numbers", When::Digit),
-    ("fig", "figure", When::Digit),
+    ("nov", "November", When::Digit),
+    ("oct", "October", When::Digit),
+    ("op", "opus", When::Digit),
+    ("p", "page", When::Digit),
+    ("ph.d", "P H D", When::StopOrEnd),
+    ("pkwy", "parkway", When::StopOrEnd),
+    ("pp", "pages", When::Digit),
+    ("pres", "president", When::Stop),
+    ("prof", "professor", When::Stop),
+    ("pt", "part", When::Digit),
+    ("rd", "road", When::StopOrEnd),
+    ("rep", "representative", When::Stop),
+    ("rev", "reverend", When::Stop),
+    ("sec", "section", When::Digit),
+    ("sen", "senator", When::Stop),
+    ("sept", "September", When::Digit),
+    ("sgt", "sergeant", When::Stop),
+    ("sr", "senior", When::StopOrEnd),
+    ("st", "saint", When::Stop),
+    ("ste", "suite", When::Digit),
+    ("supt", "superintendent", When::Stop),
+    ("tel", "telephone", When::Digit),
+    ("univ", "university", When::Stop),
+    ("viz", "namely", When::Stop),
     ("vol", "volume", When::Digit),
-    ("jan", "january", When::Digit),
-    ("feb", "february", When::Digit),
-    ("aug", "august", When::Digit),
-    ("sept", "september", When::Digit),
-    ("oct", "october", When::Digit),
-    ("nov", "november", When::Digit),
-    ("dec", "december", When::Digit),
+    ("vols", "volumes", When::Digit),
+    ("vs", "versus", When::Stop),
 ];
 
 fn entry(word: &str) -> Option<&'static (&'static str, &'static str, When)> {
@@ -84,12 +123,137 @@ pub fn is_dotted_initials(word: &str) -> bool {
         })
 }
 
-/// The full form of `word` (without its stop) where the next word begins with `next`.
-pub fn expansion(word: &str, next: Option<char>) -> Option<&'static str> {
-    if word.eq_ignore_ascii_case("st") && !next.is_some_and(char::is_uppercase) {
+/// The words beside an abbreviation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Neighbours<'a> {
+    /// Without its marks; `None` where a mark parts it from the abbreviation.
+    pub before: Option<&'a str>,
+    /// As it is written.
+    pub next: Option<&'a str>,
+}
+
+/// The full form of `word` (without its stop) between its neighbours.
+pub fn expansion(word: &str, beside: &Neighbours) -> Option<&'static str> {
+    let next = beside.next.and_then(|next| next.chars().find(|c| c.is_alphanumeric() || *c == '#'));
+    let names = next.is_some_and(char::is_uppercase) && !beside.next.is_some_and(opens_sentence);
+    if word.eq_ignore_ascii_case("st") && !names {
         return Some("street");
+    }
+    let after_name = beside.before.is_some_and(|before| before.starts_with(char::is_uppercase));
+    if word == "Dr" && after_name && !names && !beside.before.is_some_and(opens_sentence) {
+        return Some("drive");
     }
     let (_, full, when) = entry(word)?;
     let digit_follows = next.is_some_and(|c| c.is_ascii_digit());
     (*when != When::Digit || digit_follows).then_some(*full)
+}
+
+/// Words that begin a sentence and are hardly ever part of a name, in lower case.
+const OPENERS: &[&str] = &[
+    "a",
+    "after",
+    "all",
+    "also",
+    "an",
+    "and",
+    "another",
+    "are",
+    "as",
+    "at",
+    "because",
+    "before",
+    "both",
+    "but",
+    "by",
+    "can",
+    "did",
+    "do",
+    "does",
+    "each",
+    "everyone",
+    "finally",
+    "for",
+    "from",
+    "had",
+    "has",
+    "have",
+    "he",
+    "her",
+    "here",
+    "his",
+    "how",
+    "however",
+    "i",
+    "if",
+    "in",
+    "is",
+    "it",
+    "it's",
+    "its",
+    "later",
+    "let",
+    "many",
+    "maybe",
+    "meanwhile",
+    "most",
+    "my",
+    "nobody",
+    "not",
+    "nothing",
+    "now",
+    "of",
+    "on",
+    "once",
+    "one",
+    "or",
+    "our",
+    "perhaps",
+    "please",
+    "she",
+    "since",
+    "so",
+    "some",
+    "someone",
+    "sometimes",
+    "still",
+    "that",
+    "the",
+    "their",
+    "then",
+    "there",
+    "these",
+    "they",
+    "this",
+    "those",
+    "though",
+    "to",
+    "was",
+    "we",
+    "were",
+    "what",
+    "when",
+    "where",
+    "which",
+    "while",
+    "who",
+    "why",
+    "with",
+    "would",
+    "yes",
+    "yet",
+    "you",
+    "your",
+];
+
+/// Whether `word` is a capitalised word that begins a sentence rather than goes on with a name. An initial, `A.`,
+/// does not.
+pub fn opens_sentence(word: &str) -> bool {
+    let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let bare = word.trim_end_matches([',', ';', ':', '"', '\'']);
+    word.starts_with(char::is_uppercase) && bare.len() < 12 && OPENERS.contains(&bare.to_lowercase().as_str())
+}
+
+/// Whether `word` is written short only before a number: `fig. 3`.
+pub fn needs_digit(word: &str) -> bool {
+    entry(word).is_some_and(|(_, _, when)| *when == When::Digit)
 }

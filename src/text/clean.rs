@@ -5,14 +5,15 @@
 //!
 //! Never removes a letter, a digit or a sign that has a name.
 
-use super::forms::{decimal_digit, push_composed, push_plain_form};
-use super::{Markup, Reading};
+use super::forms::{decimal_digit, push_apart, push_composed, push_plain_form};
+use super::markdown::{strip_line_markup, strip_links};
+use super::{Markup, Reading, html};
 
 /// Stands for one `[[...]]` of the text, in order.
 pub const PHONEMES: char = '\u{e000}';
 
-/// A link's target is looked for this far, so that a flood of `](` stays linear.
-const MAX_LINK_CHARACTERS: usize = 512;
+/// The longest emoji, in characters: two people with a skin tone each, and what joins them.
+const MAX_EMOJI_CHARACTERS: usize = 10;
 
 /// Text without typography, and the phonemes that were written inline.
 #[derive(Debug, Default)]
@@ -21,41 +22,72 @@ pub struct Cleaned {
     pub phonemes: Vec<String>,
 }
 
+/// What of a text may be more than its characters.
+#[derive(Debug, Clone, Copy)]
+pub struct Notation {
+    /// Tags and entities of HTML. A reader of XML has resolved them: what is left was meant.
+    pub html: bool,
+    /// `[[...]]`
+    pub phonemes: bool,
+}
+
 /// Cleans `text`; line breaks stay as `\n`.
-pub fn clean(text: &str, reading: &Reading, inline_phonemes: bool) -> Cleaned {
+pub fn clean(text: &str, reading: &Reading, notation: Notation) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
     let next_phonemes = |text: &'_ str| {
-        let (before, after) = text.split_once("[[").filter(|_| inline_phonemes)?;
+        let (before, after) = text.split_once("[[").filter(|_| notation.phonemes)?;
         let (ipa, after) = after.split_once("]]")?;
         Some((before.len(), ipa.len(), after.len()))
     };
     while let Some((before, ipa, after)) = next_phonemes(rest) {
-        plain_characters(rest.get(..before).unwrap_or_default(), reading, &mut plain);
+        plain_characters(rest.get(..before).unwrap_or_default(), reading, notation, &mut plain);
         let ipa = rest.get(before + 2..before + 2 + ipa).unwrap_or_default();
         if ipa.chars().any(char::is_alphabetic) {
             plain.extend([' ', PHONEMES]);
             cleaned.phonemes.push(ipa.trim().to_string());
         } else {
             // No phonemes: read, or reported, like any other text.
-            plain_characters(ipa, reading, &mut plain);
+            plain_characters(ipa, reading, notation, &mut plain);
         }
         rest = rest.get(rest.len() - after..).unwrap_or_default();
     }
-    plain_characters(rest, reading, &mut plain);
+    plain_characters(rest, reading, notation, &mut plain);
     for (number, line) in plain.split('\n').enumerate() {
         if number > 0 {
             cleaned.text.push('\n');
         }
-        strip_links(strip_line_markup(line), &mut cleaned.text);
+        match reading.markup {
+            Markup::Strip => strip_links(strip_line_markup(line), &mut cleaned.text),
+            Markup::Speak | Markup::Keep => cleaned.text.push_str(line),
+        }
     }
     cleaned
 }
 
-fn plain_characters(text: &str, reading: &Reading, out: &mut String) {
+fn plain_characters(text: &str, reading: &Reading, notation: Notation, out: &mut String) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        if notation.html
+            && reading.markup == Markup::Strip
+            && matches!(c, '<' | '&')
+            && let Some((plain, taken)) = html::plain(c, chars.clone())
+        {
+            out.push_str(&plain);
+            chars.nth(taken - 1);
+            continue;
+        }
+        if reading.markup == Markup::Speak
+            && (is_emoji(c) || c.is_ascii_digit() || matches!(c, '#' | '*'))
+            && let Some((name, taken)) = emoji(c, chars.clone())
+        {
+            if taken > 0 {
+                chars.nth(taken - 1);
+            }
+            push_apart(&name, &mut chars, out);
+            continue;
+        }
         let in_number = out.ends_with(|c: char| c.is_ascii_digit());
         match c {
             '\r' if chars.peek() == Some(&'\n') => {}
@@ -83,7 +115,7 @@ fn plain_characters(text: &str, reading: &Reading, out: &mut String) {
             c if is_invisible(c) => {}
             c if decimal_digit(c).is_some() => out.extend(decimal_digit(c)),
             c if push_plain_form(c, &mut chars, out) => {}
-            c if is_emoji(c) && reading.markup == Markup::Keep => out.push(c),
+            c if is_emoji(c) && reading.markup != Markup::Strip => out.push(c),
             c if c.is_whitespace() || c.is_control() || is_emoji(c) => out.push(' '),
             c => push_composed(c, &mut chars, |mark| is_invisible(mark) || is_emoji(mark), out),
         }
@@ -106,46 +138,25 @@ fn is_emoji(c: char) -> bool {
         | '\u{2b12}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '•' | '‣')
 }
 
-/// Headings, quotes, list markers and rules at the start of a line.
-fn strip_line_markup(line: &str) -> &str {
-    let mut line = line.trim_start();
-    loop {
-        let stripped = line.trim_start_matches('#').trim_start_matches('>');
-        let marked = ["- ", "* ", "+ "].iter().find_map(|marker| line.strip_prefix(marker));
-        let next = match marked {
-            Some(rest) => rest,
-            None if stripped.len() < line.len() && stripped.starts_with([' ', '>']) => stripped,
-            None => return line,
-        };
-        line = next.trim_start();
-    }
-}
-
-/// `[docs](https://example.org)` and `![docs](...)` as "docs".
-fn strip_links(line: &str, out: &mut String) {
-    let mut rest = line;
-    while let Some(middle) = rest.find("](") {
-        let (label, target) =
-            (rest.get(..middle).unwrap_or_default(), rest.get(middle + 2..).unwrap_or_default());
-        let open = label.rfind('[');
-        let close = target
-            .char_indices()
-            .take(MAX_LINK_CHARACTERS)
-            .find(|(_, c)| matches!(c, ')' | ' '))
-            .and_then(|(at, c)| (c == ')').then_some(at));
-        match (open, close) {
-            (Some(open), Some(close)) => {
-                let before = label.get(..open).unwrap_or_default();
-                out.push_str(before.strip_suffix('!').unwrap_or(before));
-                out.push_str(label.get(open + 1..).unwrap_or_default());
-                rest = target.get(close + 1..).unwrap_or_default();
-            }
-            _ => {
-                out.push_str(label);
-                out.push_str("](");
-                rest = target;
-            }
+/// The name of the longest emoji that begins with `first`, and how many more characters it takes.
+fn emoji(first: char, rest: impl Iterator<Item = char>) -> Option<(String, usize)> {
+    let joins = |c: &char| {
+        is_emoji(*c) || matches!(c, '\u{200d}' | '\u{fe0f}' | '♀' | '♂' | '\u{e0020}'..='\u{e007f}')
+    };
+    let mut sequence = String::from(first);
+    let mut found = None;
+    let mut rest = rest.take(MAX_EMOJI_CHARACTERS - 1);
+    for taken in 0.. {
+        if let Some(emoji) = emojis::get(&sequence).filter(|_| !sequence.is_ascii()) {
+            found = Some((emoji.name(), taken));
+        }
+        match rest.next().filter(|c| joins(c)) {
+            Some(next) => sequence.push(next),
+            None => break,
         }
     }
-    out.push_str(rest);
+    let (name, taken) = found?;
+    let words = name.chars().map(|c| if c.is_alphanumeric() || c == '\'' || c == '-' { c } else { ' ' });
+    let name: String = words.collect();
+    Some((format!(" {} ", name.split_whitespace().collect::<Vec<_>>().join(" ")), taken))
 }

@@ -14,9 +14,13 @@ use unicode_normalization::char::is_combining_mark;
 use super::numbers::ordinal;
 
 /// Zeros of the decimal digits of other scripts and styles; the digits follow in order.
-const ZEROS: [u32; 22] = [
-    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0xf20,
-    0xff10, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1fbf0,
+const ZEROS: [u32; 73] = [
+    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0,
+    0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50,
+    0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10, 0x104a0, 0x10d30, 0x10d40, 0x11066,
+    0x110f0, 0x11136, 0x111d0, 0x112f0, 0x11450, 0x114d0, 0x11650, 0x116c0, 0x116d0, 0x116da, 0x11730,
+    0x118e0, 0x11950, 0x11bf0, 0x11c50, 0x11d50, 0x11da0, 0x16130, 0x16a60, 0x16ac0, 0x16b50, 0x16d70,
+    0x1ccf0, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e5f1, 0x1e950, 0x1fbf0,
 ];
 
 /// First and last character of a run of enclosed numbers, and the number of the first. Only some of these
@@ -63,12 +67,19 @@ pub fn push_plain_form(c: char, rest: &mut Peekable<Chars>, out: &mut String) ->
         push_apart(&signs_spelled(&run), rest, out);
     } else if let Some(number) = enclosed(c) {
         push_apart(&number.to_string(), rest, out);
+    } else if let Some(value) = roman(c) {
+        match latin(c).filter(|letters| letters.len() > 1 && value < 20) {
+            // `Henry Ⅷ` is read as its letters are, by position.
+            Some(letters) => push_apart(&letters.to_uppercase(), rest, out),
+            None => push_apart(&value.to_string(), rest, out),
+        }
     } else if let Some((numerator, denominator)) = fraction(c) {
         push_apart(&format!("{numerator}⁄{denominator}"), rest, out);
     } else if let Some(latin) = latin(c) {
         match latin.strip_suffix(['2', '3']).filter(|_| is_squared_unit(c)) {
             Some(unit) => {
-                out.push_str(unit);
+                push_apart(unit, rest, out);
+                out.push(' ');
                 push_apart(if latin.ends_with('2') { "squared" } else { "cubed" }, rest, out);
             }
             None => out.push_str(&latin.replace('∕', "/")),
@@ -178,6 +189,30 @@ fn enclosed(c: char) -> Option<u32> {
     let code = u32::from(c);
     let (first, _, number) = ENCLOSED.iter().find(|(first, last, _)| (*first..=*last).contains(&code))?;
     Some(number + code - first)
+}
+
+/// The value of a character that is a Roman numeral: one that stands alone has no letters beside it to tell.
+fn roman(c: char) -> Option<u32> {
+    let code = u32::from(c);
+    let small = |first: u32| match code - first {
+        at @ 0..12 => at + 1,
+        12 => 50,
+        13 => 100,
+        14 => 500,
+        _ => 1000,
+    };
+    Some(match code {
+        0x2160..=0x216f => small(0x2160),
+        0x2170..=0x217f => small(0x2170),
+        0x2180 => 1000,
+        0x2181 => 5000,
+        0x2182 => 10_000,
+        0x2185 => 6,
+        0x2186 => 50,
+        0x2187 => 50_000,
+        0x2188 => 100_000,
+        _ => return None,
+    })
 }
 
 /// Numerator and denominator of `½` and its like; the denominator of `⅟` is what follows it.

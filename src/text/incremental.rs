@@ -4,9 +4,10 @@
 //! gives. Pieces may end anywhere, inside a word or a number too. Time is linear in the length of the text. Never
 //! speaks a word before its end is seen.
 
-use super::clean::clean;
-use super::segment::{Pause, end_of_sentence, sentences};
-use super::{Collector, Frontend, Reading, Segment};
+use super::clean::{Notation, clean};
+use super::html::MAX_TAG_CHARACTERS;
+use super::segment::{Pause, end_of_sentence, needs_whole_word, sentences};
+use super::{Collector, Frontend, Markup, Reading, Segment};
 use crate::error::Result;
 
 /// A link's target holds no cut for so many bytes.
@@ -43,6 +44,8 @@ enum Inside {
     Label,
     /// `](...`, from this byte on.
     Target(usize),
+    /// `<...`, from this byte on: it may turn out to be a tag.
+    Tag(usize),
 }
 
 /// A text that comes in pieces.
@@ -106,7 +109,7 @@ impl IncrementalText {
         self.scanned -= self.start;
         self.word = self.word.map(|word| word - self.start);
         self.held = self.held.take().map(|(end, word)| (end - self.start, word));
-        if let Inside::Target(from) = &mut self.inside {
+        if let Inside::Target(from) | Inside::Tag(from) = &mut self.inside {
             *from = from.saturating_sub(self.start);
         }
         self.start = 0;
@@ -140,6 +143,8 @@ impl IncrementalText {
             (Inside::Target(from), ..) if !matches!(c, ')' | ' ') && at < from + MAX_TARGET_BYTES => {
                 Inside::Target(from)
             }
+            (Inside::Tag(from), ..) if c != '>' && at < from + 4 * MAX_TAG_CHARACTERS => Inside::Tag(from),
+            (_, _, '<') if self.reading.markup == Markup::Strip => Inside::Tag(at),
             (_, _, '[') => Inside::Label,
             (Inside::Label, previous, _) if previous != ']' => Inside::Label,
             _ => Inside::Nothing,
@@ -155,7 +160,8 @@ impl IncrementalText {
         } else {
             let word = *self.word.get_or_insert(at);
             self.blank = false;
-            if self.held.is_some() && c.is_alphanumeric() {
+            let early = self.held.as_ref().is_some_and(|(_, token)| !needs_whole_word(token));
+            if early && c.is_alphanumeric() {
                 self.decide(frontend, word, at + c.len_utf8());
             }
         }
@@ -165,12 +171,15 @@ impl IncrementalText {
     fn end_word(&mut self, frontend: &Frontend, at: usize) {
         let Some(word) = self.word.take() else { return };
         self.decide(frontend, word, at);
+        if self.has_markup(word, at) {
+            return;
+        }
         let Some(token) = self.cleaned(frontend, word, at).pop() else { return };
         if self.inside != Inside::Nothing {
             return;
         }
         // A word, a name, a number, a dash: whatever can make a difference.
-        let futures = [None, Some("a"), Some("A"), Some("1"), Some("-")];
+        let futures = [None, Some("a"), Some("Zq"), Some("The"), Some("1"), Some("-")];
         let [first, others @ ..] = futures.map(|next| end_of_sentence(&token, next));
         match first {
             _ if others.iter().any(|other| *other != first) => self.held = Some((at, token)),
@@ -199,6 +208,9 @@ impl IncrementalText {
     /// The word between `word` and `end` decides about the one that is held.
     fn decide(&mut self, frontend: &Frontend, word: usize, end: usize) {
         let Some((cut, token)) = self.held.take() else { return };
+        if self.has_markup(word, end) {
+            return;
+        }
         let Some(next) = self.cleaned(frontend, word, end).into_iter().next() else {
             self.held = Some((cut, token));
             return;
@@ -214,8 +226,14 @@ impl IncrementalText {
     /// The words of `pending` between two bytes, cleaned.
     fn cleaned(&self, frontend: &Frontend, from: usize, to: usize) -> Vec<String> {
         let raw = self.pending.get(from..to).unwrap_or_default();
-        let cleaned = clean(raw, &self.reading, frontend.speller.is_ipa());
+        let cleaned = clean(raw, &self.reading, Notation { html: true, phonemes: frontend.speller.is_ipa() });
         cleaned.text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// A tag or an entity, or a part of one, stands between two bytes. No text is cut there: the words may lie apart.
+    fn has_markup(&self, from: usize, to: usize) -> bool {
+        let raw = self.pending.get(from..to).unwrap_or_default();
+        self.reading.markup == Markup::Strip && raw.contains(['<', '>', '&'])
     }
 
     fn begins_here(&self) -> bool {
@@ -227,7 +245,11 @@ impl IncrementalText {
         let before = self.cut.replace(cut);
         let stand_in = before.map_or("", Cut::stand_in);
         let text = self.pending.get(self.start..at).unwrap_or_default();
-        let cleaned = clean(&format!("{stand_in}{text}"), &self.reading, frontend.speller.is_ipa());
+        let cleaned = clean(
+            &format!("{stand_in}{text}"),
+            &self.reading,
+            Notation { html: true, phonemes: frontend.speller.is_ipa() },
+        );
         (self.start, self.blank, self.held) = (at, true, None);
 
         let mut phonemes = cleaned.phonemes.into_iter();

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
-use super::clean::{PHONEMES, clean};
+use super::clean::{Notation, PHONEMES, clean};
 use super::function_words::function_word;
 use super::{Reading, arpabet, ipa};
 use crate::error::{Error, Result};
@@ -211,7 +211,7 @@ fn canonical_grapheme(grapheme: &str) -> std::result::Result<String, String> {
     if count > MAX_GRAPHEME_CHARACTERS {
         return Err(format!("a grapheme of {count} characters, the limit is {MAX_GRAPHEME_CHARACTERS}"));
     }
-    let cleaned = clean(grapheme, &Reading::default(), false).text;
+    let cleaned = clean(grapheme, &Reading::default(), Notation { html: true, phonemes: false }).text;
     let words: Vec<&str> = cleaned.split_whitespace().collect();
     let plain = words.join(" ");
     if !plain.chars().any(char::is_alphanumeric) || plain.contains(PHONEMES) {
@@ -238,7 +238,7 @@ fn pronunciation(text: &str, alphabet: Alphabet) -> std::result::Result<Pronunci
             Err(reason) => Err(format!("{text:?} is not ARPAbet: {reason}")),
         },
         Alphabet::Alias => {
-            let cleaned = clean(text, &Reading::default(), false).text;
+            let cleaned = clean(text, &Reading::default(), Notation { html: true, phonemes: false }).text;
             let words: Vec<&str> = cleaned.split_whitespace().collect();
             let plain = words.join(" ");
             if !plain.chars().any(char::is_alphanumeric) || plain.contains(PHONEMES) {

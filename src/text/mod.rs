@@ -16,10 +16,12 @@ mod forms;
 mod function_words;
 mod g2p;
 mod heteronyms;
+mod html;
 mod incremental;
 mod ipa;
 mod letters;
 pub mod lexicon;
+mod markdown;
 mod normalize;
 mod numbers;
 mod passage;
@@ -151,7 +153,8 @@ impl Frontend {
     pub fn segments(&self, text: &str, reading: &Reading) -> Result<Vec<Segment>> {
         check_length(text)?;
         self.check_reading(reading)?;
-        let cleaned = clean::clean(text, reading, self.speller.is_ipa());
+        let cleaned =
+            clean::clean(text, reading, clean::Notation { html: true, phonemes: self.speller.is_ipa() });
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {
@@ -171,7 +174,7 @@ impl Frontend {
         let lexicons: Vec<&Lexicon> =
             [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
         let (sentence, given) = lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes);
-        let verbal = normalize::verbalize(&sentence);
+        let verbal = normalize::verbalize(&sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
         let atoms = self.speller.atoms(&verbal.text, given);
         self.pack(atoms, pause, out);

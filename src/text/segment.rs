@@ -4,7 +4,9 @@
 //!
 //! Never looks at what a voice can say: fitting a sentence into a budget is `Frontend`'s work.
 
-use super::abbreviations::{ends_only_before_capital, is_abbreviation};
+use super::abbreviations::{
+    ends_only_before_capital, is_abbreviation, is_dotted_initials, needs_digit, opens_sentence,
+};
 
 /// Why a segment ends, and so how long the silence after it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,18 +101,27 @@ pub fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let mut letters = word.chars();
     let single = letters.next().filter(|c| c.is_uppercase() && letters.next().is_none());
+    let opened = next.is_none_or(opens_sentence);
     if single.is_some_and(|c| c != 'I') {
-        return next.is_none().then_some(Pause::Sentence);
+        return opened.then_some(Pause::Sentence);
     }
     let before_capital = next_initial.is_none_or(char::is_uppercase);
-    if word.eq_ignore_ascii_case("no") {
+    if needs_digit(word) {
         return (!next_initial.is_some_and(|c| c.is_ascii_digit())).then_some(Pause::Sentence);
     }
     if ends_only_before_capital(word) {
         return before_capital.then_some(Pause::Sentence);
     }
+    if word.eq_ignore_ascii_case("st") || (is_dotted_initials(word) && word.starts_with(char::is_uppercase)) {
+        return opened.then_some(Pause::Sentence);
+    }
     if is_abbreviation(word) {
         return next.is_none().then_some(Pause::Sentence);
     }
     Some(Pause::Sentence)
+}
+
+/// Whether it takes the whole next word, and not only its first letter, to tell if `token` ends a sentence.
+pub fn needs_whole_word(token: &str) -> bool {
+    end_of_sentence(token, Some("The")) != end_of_sentence(token, Some("Zq"))
 }

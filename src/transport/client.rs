@@ -1,6 +1,6 @@
 //! A server's address and a text in, that server's audio out, for a caller that may block.
 //!
-//! Never converts: samples come as the floats that the voice made.
+//! Never converts: what comes is what the server has sent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +12,9 @@ use tonic::{Code, Status, Streaming};
 
 use super::pb::{self, speech_client::SpeechClient, synthesize_response::Event};
 use super::refusal::RETRY_AFTER;
+use super::request::ENCODINGS;
+use crate::assembly::{Account, Silences, Span};
+use crate::codec::Encoding;
 use crate::error::{Error, Excerpt, Result};
 use crate::precision::{Dtype, cast};
 use crate::synthesizer::Script;
@@ -81,6 +84,12 @@ pub struct RemoteRequest {
     pub speaking_rate: f32,
     pub markup: Markup,
     pub date_order: DateOrder,
+    /// As Riva writes one; empty is none.
+    pub custom_dictionary: String,
+    pub encoding: Encoding,
+    /// `None` is the voice's own rate.
+    pub sample_rate_hz: Option<u32>,
+    pub silences: Silences,
 }
 
 /// Audio on its way from a server.
@@ -88,6 +97,7 @@ pub struct RemoteSpeech {
     tokio: Runtime,
     responses: Streaming<pb::SynthesizeResponse>,
     sample_rate_hz: u32,
+    voice: String,
     notices: Vec<String>,
     completed: Option<pb::Completed>,
 }
@@ -100,31 +110,65 @@ impl RemoteSpeech {
     pub fn open(address: &ServerAddress, request: RemoteRequest, timeout: Duration) -> Result<Self> {
         let tokio = Builder::new_current_thread().enable_all().build();
         let tokio = tokio.map_err(|error| Error::Internal(format!("no thread for the network: {error}")))?;
-        let (responses, sample_rate_hz, notices) = tokio.block_on(async {
+        let (responses, started) = tokio.block_on(async {
             let silent = |_| {
                 let timeout_ms = timeout.as_millis();
                 Error::Unavailable(format!("the server at {address} has said nothing for {timeout_ms} ms"))
             };
             tokio::time::timeout(timeout, ask(address, request)).await.map_err(silent)?
         })?;
-        Ok(Self { tokio, responses, sample_rate_hz, notices, completed: None })
+        let pb::Started { format, voice, notices, .. } = started;
+        let sample_rate_hz = format.map_or(0, |format| format.sample_rate_hz);
+        Ok(Self { tokio, responses, sample_rate_hz, voice, notices, completed: None })
     }
 
     pub fn sample_rate_hz(&self) -> u32 {
         self.sample_rate_hz
     }
 
-    /// The next samples; `None` at the end.
+    /// The voice that speaks.
+    pub fn voice(&self) -> &str {
+        &self.voice
+    }
+
+    /// The next samples of audio that was asked for as [`Encoding::PcmF32Le`]; `None` at the end.
     pub fn next_samples(&mut self) -> Result<Option<Vec<f32>>> {
+        let bytes = self.next_bytes()?;
+        bytes.map(|bytes| cast::to_f32(&bytes, Dtype::F32)).transpose()
+    }
+
+    /// The next bytes; `None` at the end.
+    pub fn next_bytes(&mut self) -> Result<Option<Vec<u8>>> {
         while let Some(event) = self.tokio.block_on(next(&mut self.responses))? {
             match event {
-                Event::Audio(bytes) => return cast::to_f32(&bytes, Dtype::F32).map(Some),
+                Event::Audio(bytes) => return Ok(Some(bytes)),
                 Event::Completed(completed) => self.completed = Some(completed),
                 Event::Started(_) => {}
             }
         }
         let cut = || Error::Unavailable("the server ended the audio before its end".to_owned());
         self.completed.as_ref().map(|_| None).ok_or_else(cut)
+    }
+
+    /// What became of the text; nothing before its end.
+    pub fn account(&self) -> Account {
+        let completed = self.completed.clone().unwrap_or_default();
+        let span = |pb::SentenceSpan { text, first_sample, samples, capped }| Span {
+            text,
+            first_sample,
+            samples,
+            capped,
+        };
+        Account {
+            samples: completed.samples,
+            frames: completed.frames,
+            steps: completed.steps,
+            capped: completed.capped,
+            unmapped: completed.unmapped,
+            clipped_samples: completed.clipped_samples,
+            sentences: completed.sentences.into_iter().map(span).collect(),
+            marks: completed.marks.into_iter().map(|mark| (mark.name, mark.sample)).collect(),
+        }
     }
 
     /// Sentences that were cut at their cap.
@@ -153,7 +197,7 @@ impl RemoteSpeech {
 async fn ask(
     address: &ServerAddress,
     request: RemoteRequest,
-) -> Result<(Streaming<pb::SynthesizeResponse>, u32, Vec<String>)> {
+) -> Result<(Streaming<pb::SynthesizeResponse>, pb::Started)> {
     use pb::synthesis_config::Speaker;
     use pb::synthesize_request::Content;
     let nobody = |error: tonic::transport::Error| {
@@ -175,6 +219,8 @@ async fn ask(
         DateOrder::MonthFirst => pb::DateOrder::Unspecified,
         DateOrder::DayFirst => pb::DateOrder::DayFirst,
     };
+    let known = ENCODINGS.iter().find(|(encoding, _)| *encoding == request.encoding);
+    let encoding = known.map_or(pb::AudioEncoding::Unspecified, |(_, named)| *named);
     let config = pb::SynthesisConfig {
         voice: request.voice,
         speaker: request.speaker.map(|speaker| match speaker {
@@ -183,7 +229,12 @@ async fn ask(
         }),
         seed: Some(request.seed),
         speaking_rate: request.speaking_rate,
-        encoding: pb::AudioEncoding::PcmF32le.into(),
+        encoding: encoding.into(),
+        sample_rate_hz: request.sample_rate_hz.unwrap_or_default(),
+        lead_silence_ms: request.silences.lead_ms,
+        tail_silence_ms: request.silences.tail_ms,
+        sentence_silence_ms: request.silences.sentence_ms,
+        custom_dictionary: request.custom_dictionary,
         markup: markup.into(),
         date_order: date_order.into(),
         ..Default::default()
@@ -196,9 +247,7 @@ async fn ask(
     let request = pb::SynthesizeRequest { content: Some(content), config: Some(config) };
     let mut responses = client.synthesize(request).await.map_err(|status| error(&status))?.into_inner();
     match next(&mut responses).await? {
-        Some(Event::Started(pb::Started { format: Some(format), notices, .. })) => {
-            Ok((responses, format.sample_rate_hz, notices))
-        }
+        Some(Event::Started(started)) if started.format.is_some() => Ok((responses, started)),
         _ => Err(Error::Unavailable(format!("the server at {address} does not tell its format"))),
     }
 }

@@ -3,7 +3,6 @@
 //! A task of its own for every request: it ends with the last message, with an error, or as soon as the reader has
 //! gone, and the engine's row is free one step later. Never sends a part of a sample.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,13 +13,12 @@ use super::pb::{self, synthesize_response::Event};
 use super::refusal::status;
 use super::request::{ENCODINGS, Wanted};
 use super::responses::{InFlight, Interrupted, Outbox, Responses, response};
-use crate::codec::AudioEncoder;
-use crate::decoder::End;
-use crate::engine::{AudioChunk, AudioStream, SpokenSentence, TextInlet};
+use crate::assembly::{Account, Assembly, Spaced, Span};
+use crate::engine::{AudioChunk, AudioStream, TextInlet};
 use crate::error::{Error, Result};
 use crate::repertoire::ServedVoice;
 use crate::telemetry::Metrics;
-use crate::text::{Lexicon, Mark, Passage, Pause, Segment};
+use crate::text::{Lexicon, Passage};
 
 /// What is known of a request before it is spoken.
 pub struct Accepted {
@@ -55,39 +53,17 @@ impl Drop for Admitted {
     }
 }
 
-/// A segment, without a pause of its own, and the silence between it and the one before it.
-pub struct Spaced {
-    pub after: Pause,
-    pub segment: Segment,
-}
-
 /// One response in the making.
 pub struct Delivery {
     accepted: Accepted,
     admitted: Admitted,
     stream: AudioStream,
     inlet: Option<TextInlet>,
-    encoder: AudioEncoder,
+    assembly: Assembly,
     outbox: Outbox,
-    voice_rate_hz: u32,
-    /// Silences that markup asks for before and behind the text, in milliseconds.
-    lead_ms: u32,
-    tail_ms: u32,
-    end_marks: Vec<String>,
     notices: Vec<String>,
-    /// Silences before the segments that have been sent to the engine, in milliseconds.
-    gaps_ms: Vec<u32>,
-    /// Segments that have been completed.
-    completed: usize,
-    /// The silence before the next segment has been encoded.
-    gap_paid: bool,
-    /// Samples taken so far, and where the present sentence began, at the voice's rate.
-    position: u64,
-    sentence_began: u64,
     first_audio: Option<Instant>,
-    summary: pb::Completed,
-    /// The characters of `summary.unmapped`.
-    unmapped: HashSet<char>,
+    first_audio_ms: f64,
 }
 
 impl Delivery {
@@ -96,8 +72,8 @@ impl Delivery {
     /// # Errors
     /// Those of the engine's admission, and of a sample rate that is not served.
     pub fn open(accepted: Accepted, in_flight: InFlight) -> Result<(Self, Responses)> {
-        let voice_rate_hz = accepted.voice.synthesizer.sample_rate_hz();
-        let encoder = AudioEncoder::new(voice_rate_hz, accepted.wanted.format, None)?;
+        let rate = accepted.voice.synthesizer.sample_rate_hz();
+        let assembly = Assembly::new(rate, accepted.wanted.format, accepted.wanted.silences)?;
         let (inlet, stream) = accepted.voice.synthesizer.open(accepted.wanted.stream.clone())?;
         let admitted = Admitted::new(accepted.metrics.clone(), accepted.arrived);
         let patience = accepted.voice.synthesizer.engine().slow_client_timeout();
@@ -109,52 +85,27 @@ impl Delivery {
             admitted,
             stream,
             inlet: Some(inlet),
-            encoder,
+            assembly,
             outbox,
-            voice_rate_hz,
-            lead_ms: 0,
-            tail_ms: 0,
-            end_marks: Vec::new(),
             notices,
-            gaps_ms: Vec::new(),
-            completed: 0,
-            gap_paid: true,
-            position: 0,
-            sentence_began: 0,
             first_audio: None,
-            summary: pb::Completed::default(),
-            unmapped: HashSet::new(),
+            first_audio_ms: 0.0,
         };
         Ok((delivery, responses))
     }
 
     /// Hands a whole text to the engine.
-    pub fn speak_passage(&mut self, passage: Passage) -> Result<()> {
-        let Passage { segments, lead_ms, end_marks, notices } = passage;
-        self.notices.extend(notices);
-        (self.lead_ms, self.end_marks) = (lead_ms, end_marks);
-        let mut after = Pause::None;
-        let space = |mut segment: Segment| {
-            let pause = std::mem::replace(&mut segment.pause, Pause::None);
-            Spaced { after: std::mem::replace(&mut after, pause), segment }
-        };
-        let spaced: Vec<Spaced> = segments.into_iter().map(space).collect();
-        self.tail_ms = after.duration_ms();
-        self.speak(spaced)
+    pub fn speak_passage(&mut self, mut passage: Passage) -> Result<()> {
+        self.notices.append(&mut passage.notices);
+        let segments = self.assembly.lay_out(passage);
+        let Some(inlet) = &self.inlet else { return Ok(()) };
+        segments.into_iter().try_for_each(|segment| inlet.push(segment))
     }
 
     /// Hands `segments` to the engine.
     pub fn speak(&mut self, segments: Vec<Spaced>) -> Result<()> {
         let Some(inlet) = &self.inlet else { return Ok(()) };
-        for Spaced { after, segment } in segments {
-            let gap_ms = match (after, self.accepted.wanted.sentence_silence_ms) {
-                (Pause::None | Pause::Clause | Pause::Break(_), _) | (_, None) => after.duration_ms(),
-                (_, Some(silence_ms)) => silence_ms,
-            };
-            self.gaps_ms.push(gap_ms);
-            inlet.push(segment)?;
-        }
-        Ok(())
+        segments.into_iter().try_for_each(|spaced| inlet.push(self.assembly.space(spaced)))
     }
 
     /// No segment comes any more.
@@ -181,7 +132,7 @@ impl Delivery {
             Err(Interrupted::Failed(error @ Error::TooSlow(_))) => ("slow_reader", Some(error)),
             Err(Interrupted::Failed(error)) => ("failed", Some(error)),
         };
-        let audio_s = self.position as f64 / f64::from(self.voice_rate_hz);
+        let audio_s = self.assembly.audio_s();
         (self.admitted.outcome, self.admitted.audio_s) = (outcome, audio_s);
         let wall_ms = self.accepted.arrived.elapsed().as_millis() as u64;
         tracing::info!(outcome, audio_s, wall_ms, "request ended");
@@ -211,7 +162,7 @@ impl Delivery {
                 chunk = self.stream.recv() => match chunk.transpose()? {
                     Some(chunk) => self.take(chunk).await?,
                     None => {
-                        self.note_unmapped(unmapped_at_end.chars());
+                        self.assembly.note_unmapped(unmapped_at_end.chars());
                         return self.complete().await;
                     }
                 },
@@ -239,104 +190,54 @@ impl Delivery {
 
     /// Encodes and sends `chunk`, with the silences around it.
     async fn take(&mut self, chunk: AudioChunk) -> Result<(), Interrupted> {
-        let mut bytes = Vec::new();
         if let Some(first_audio) = self.first_audio {
-            let sent = Duration::from_secs_f64(self.position as f64 / f64::from(self.voice_rate_hz));
+            let sent = Duration::from_secs_f64(self.assembly.audio_s());
             let late = first_audio.elapsed().saturating_sub(sent);
             if !late.is_zero() {
                 self.accepted.metrics.chunk_late(late);
             }
         }
-        if self.position == 0 {
-            self.silence(self.accepted.wanted.lead_silence_ms, &mut bytes)?;
-            self.silence(self.lead_ms, &mut bytes)?;
-            self.sentence_began = self.position;
-        }
-        self.pay_gap(&mut bytes)?;
-        bytes.extend(self.encoder.push(&chunk.samples)?);
-        self.position += chunk.samples.len() as u64;
-        if let Some(sentence) = chunk.completes {
-            self.note(&sentence);
-            self.completed += 1;
-            self.gap_paid = false;
-            // Where the next segment is known, so is the silence before it.
-            self.pay_gap(&mut bytes)?;
-        }
-        if self.first_audio.is_none() && !chunk.samples.is_empty() {
+        let speaks = !chunk.samples.is_empty();
+        let bytes = self.assembly.take(chunk)?;
+        if self.first_audio.is_none() && speaks {
             self.first_audio = Some(Instant::now());
             let waited = self.accepted.arrived.elapsed();
-            self.summary.first_audio_ms = waited.as_secs_f64() * 1e3;
+            self.first_audio_ms = waited.as_secs_f64() * 1e3;
             self.accepted.metrics.first_audio(waited);
             self.accepted.voice.spoke_after(waited);
         }
         self.outbox.send_audio(&bytes).await
     }
 
-    /// Encodes the silence before the present segment, once, as soon as it is known.
-    fn pay_gap(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
-        if self.gap_paid {
-            return Ok(());
-        }
-        let Some(&gap_ms) = self.gaps_ms.get(self.completed) else { return Ok(()) };
-        self.gap_paid = true;
-        self.silence(gap_ms, bytes)?;
-        self.sentence_began = self.position;
-        Ok(())
-    }
-
-    fn silence(&mut self, silence_ms: u32, bytes: &mut Vec<u8>) -> Result<()> {
-        let samples = silence_ms as usize * self.voice_rate_hz as usize / 1000;
-        bytes.extend(self.encoder.push(&vec![0.0; samples])?);
-        self.position += samples as u64;
-        Ok(())
-    }
-
-    fn note(&mut self, sentence: &SpokenSentence) {
-        let (first, end) = (self.output_samples(self.sentence_began), self.output_samples(self.position));
-        let capped = sentence.ending.end == End::Cap;
-        self.summary.frames += sentence.ending.frames as u64;
-        self.summary.steps += sentence.ending.steps as u64;
-        self.summary.capped |= capped;
-        self.note_unmapped(sentence.segment.unmapped.iter().copied());
-        let symbols = sentence.segment.ids.len().max(1) as u64;
-        for Mark { name, symbol } in &sentence.segment.marks {
-            let within = (self.position - self.sentence_began) * *symbol as u64 / symbols;
-            let sample = self.output_samples(self.sentence_began + within);
-            self.summary.marks.push(pb::MarkPosition { name: name.clone(), sample });
-        }
-        self.summary.sentences.push(pb::SentenceSpan {
-            text: sentence.segment.text.clone(),
-            first_sample: first,
-            samples: end - first,
-            capped,
-        });
-    }
-
-    fn note_unmapped(&mut self, characters: impl Iterator<Item = char>) {
-        let new = characters.filter(|c| self.unmapped.insert(*c));
-        self.summary.unmapped.extend(new);
-    }
-
-    /// Where a sample of the voice's rate lies at the rate of the response.
-    fn output_samples(&self, position: u64) -> u64 {
-        let (from, to) =
-            (u64::from(self.voice_rate_hz), u64::from(self.accepted.wanted.format.sample_rate_hz));
-        (position * to + from / 2) / from
-    }
-
     async fn complete(&mut self) -> Result<(), Interrupted> {
-        let mut bytes = Vec::new();
-        self.silence(self.tail_ms, &mut bytes)?;
-        let sample = self.output_samples(self.position);
-        let end_marks = std::mem::take(&mut self.end_marks);
-        self.summary.marks.extend(end_marks.into_iter().map(|name| pb::MarkPosition { name, sample }));
-        self.silence(self.accepted.wanted.tail_silence_ms, &mut bytes)?;
-        bytes.extend(self.encoder.finish()?);
+        let (bytes, account) = self.assembly.finish()?;
         self.outbox.send_audio(&bytes).await?;
-        self.summary.samples = self.encoder.samples();
-        self.summary.clipped_samples = self.encoder.clipped();
-        let summary = std::mem::take(&mut self.summary);
-        self.outbox.send(Event::Completed(summary)).await
+        let completed = pb::Completed { first_audio_ms: self.first_audio_ms, ..account.into() };
+        self.outbox.send(Event::Completed(completed)).await
+    }
+}
+
+/// As it is told to clients.
+impl From<Account> for pb::Completed {
+    fn from(account: Account) -> Self {
+        let Account { samples, frames, steps, capped, unmapped, clipped_samples, sentences, marks } = account;
+        let span = |Span { text, first_sample, samples, capped }| pb::SentenceSpan {
+            text,
+            first_sample,
+            samples,
+            capped,
+        };
+        Self {
+            samples,
+            frames,
+            steps,
+            first_audio_ms: 0.0,
+            capped,
+            unmapped,
+            clipped_samples,
+            sentences: sentences.into_iter().map(span).collect(),
+            marks: marks.into_iter().map(|(name, sample)| pb::MarkPosition { name, sample }).collect(),
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Notify, oneshot};
 use tonic::Streaming;
 
-use super::delivery::Spaced;
 use super::pb::{self, synthesize_incremental_request::Content};
 use super::request::check_text_bytes;
+use crate::assembly::Spaced;
 use crate::error::{Error, Result};
 use crate::repertoire::ServedVoice;
 use crate::text::{IncrementalText, Reading};

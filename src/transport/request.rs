@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tonic::metadata::MetadataMap;
 
 use super::pb;
+use crate::assembly::Silences;
 use crate::codec::{AudioFormat, Encoding};
 use crate::engine::{ChunkSizes, DEFAULT_SEED, StreamRequest};
 use crate::error::{Error, Excerpt, Result};
@@ -18,8 +19,8 @@ use crate::synthesizer::Script;
 use crate::text::{DateOrder, Lexicon, Markup, Reading};
 
 pub const SAMPLE_RATES_HZ: RangeInclusive<u32> = crate::codec::SAMPLE_RATES_HZ;
+pub use crate::assembly::MAX_SILENCE_MS;
 pub use crate::engine::SPEAKING_RATES;
-pub const MAX_SILENCE_MS: u32 = 10_000;
 pub const MAX_CHUNK_FRAMES: u32 = 512;
 const MAX_ID_BYTES: usize = 128;
 /// `grpc-timeout` has eight digits at most.
@@ -39,10 +40,7 @@ pub struct Wanted {
     pub stream: StreamRequest,
     pub reading: Reading,
     pub format: AudioFormat,
-    pub lead_silence_ms: u32,
-    pub tail_silence_ms: u32,
-    /// `None` leaves the silence between sentences to the punctuation.
-    pub sentence_silence_ms: Option<u32>,
+    pub silences: Silences,
 }
 
 /// What `content` asks to speak.
@@ -110,9 +108,11 @@ impl Wanted {
             stream,
             reading: reading(config, voice)?,
             format: AudioFormat { encoding: encoding(config.encoding)?, sample_rate_hz },
-            lead_silence_ms: config.lead_silence_ms,
-            tail_silence_ms: config.tail_silence_ms,
-            sentence_silence_ms: config.sentence_silence_ms,
+            silences: Silences {
+                lead_ms: config.lead_silence_ms,
+                tail_ms: config.tail_silence_ms,
+                sentence_ms: config.sentence_silence_ms,
+            },
         })
     }
 }

@@ -151,6 +151,7 @@ fn acoustic_json(config: &AcousticConfig) -> Value {
         bos_token_id,
         pad_token_id,
         eos_token_id,
+        training: _,
     } = config.clone();
     json!({
         "architectures": ["SpeechT5ForTextToSpeech"],

@@ -7,8 +7,8 @@ use burn::tensor::{FloatDType, Tensor};
 use super::arithmetic::to;
 use super::{Batch, Dropout, Network, Parameters};
 use crate::voice::names::{
-    ENCODER_ALPHA, ENCODER_ATTENTION, ENCODER_ATTENTION_NORM, ENCODER_NORM, RELATIVE_POSITIONS, TOKEN_EMBEDDING,
-    encoder_layer,
+    ENCODER_ALPHA, ENCODER_ATTENTION, ENCODER_ATTENTION_NORM, ENCODER_NORM, RELATIVE_POSITIONS,
+    TOKEN_EMBEDDING, encoder_layer,
 };
 
 impl Network<'_> {
@@ -40,7 +40,8 @@ impl Network<'_> {
             let bias = |q| self.relative_scores(q, relative.clone()) + mask.clone();
             let module = format!("{layer}.{ENCODER_ATTENTION}");
             let heads = self.config.encoder_attention_heads;
-            let (attended, _) = self.attention(weights, &module, heads, [x.clone(), x.clone()], bias, dropout);
+            let (attended, _) =
+                self.attention(weights, &module, heads, [x.clone(), x.clone()], bias, dropout);
             let attended = dropout.apply(attended, rates.hidden_dropout);
             x = self.norm(weights, &format!("{layer}.{ENCODER_ATTENTION_NORM}"), math.add(x, attended));
             x = self.feed_forward(weights, &layer, x, dropout);
@@ -52,7 +53,8 @@ impl Network<'_> {
     fn relative_positions(&self, weights: &Parameters, tokens: usize) -> Tensor<3> {
         let reach = self.config.encoder_max_relative_position as i64;
         let tokens_i64 = tokens as i64;
-        let distance = |from: i64| (0..tokens_i64).map(move |to| (from - to).clamp(-reach, reach - 1) + reach);
+        let distance =
+            |from: i64| (0..tokens_i64).map(move |to| (from - to).clamp(-reach, reach - 1) + reach);
         let table: Tensor<2> = weights.get(RELATIVE_POSITIONS);
         let width = table.dims()[1];
         let distances = self.integers((0..tokens_i64).flat_map(distance).collect());

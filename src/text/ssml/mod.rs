@@ -1,10 +1,12 @@
 //! SSML in, a [`Passage`] out: the subset of SSML 1.1 that `document` lists.
 //!
-//! `xml` reads tags with their places, `document` knows the elements, `values` and `say_as` what is written in them,
-//! `blocks` gathers text between two pauses or turns of delivery. Each block goes the way of plain text from there.
+//! `xml` reads tags with their places, `document` knows the elements, `values`, `say_as` and `calendar` what is written
+//! in them, `blocks` gathers text between two pauses or turns of delivery. Each block goes the way of plain text from
+//! there.
 //! Never reads a DTD, and takes time linear in the length of the document.
 
 mod blocks;
+mod calendar;
 mod document;
 mod say_as;
 mod values;
@@ -49,7 +51,11 @@ impl Frontend {
     }
 
     fn block(&self, block: Block, next: Option<&str>, reading: &Reading, speech: &mut Speech) {
-        let cleaned = clean::clean(&block.text, reading, self.speller.is_ipa());
+        let cleaned = clean::clean(
+            &block.text,
+            reading,
+            clean::Notation { html: false, phonemes: self.speller.is_ipa() },
+        );
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut found = sentences(&cleaned.text);
         if let Some((last, pause)) = found.last_mut() {

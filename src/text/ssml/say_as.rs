@@ -3,28 +3,14 @@
 //! The kinds that the W3C note "SSML 1.0 say-as attribute values" defines, with the further names that other services
 //! give them. Never guesses: text that is not of its kind has no words here.
 
+use super::calendar::{DATE_FORMATS, Part, TIME_FORMATS, date, time};
 use super::xml::quoted;
-use crate::text::numbers::{cardinal, clock, ordinal, spelled, year};
+use crate::text::numbers::{cardinal, ordinal, spelled};
 use crate::text::signs::SIGNS;
 use crate::text::{DateOrder, Reading, letters};
 
 /// Characters of one say-as element at most: what is longer is no date, number or code.
 const MAX_CHARACTERS: usize = 1000;
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// Signs that are named where every character counts.
 const MORE_SIGNS: [(char, &str); 16] = [
@@ -57,31 +43,6 @@ pub enum SayAs {
     Date(Option<&'static [Part]>, DateOrder),
     Time,
 }
-
-/// A part of a date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Day,
-    Month,
-    Year,
-}
-
-use Part::{Day, Month, Year};
-
-const DATE_FORMATS: [(&str, &[Part]); 11] = [
-    ("mdy", &[Month, Day, Year]),
-    ("dmy", &[Day, Month, Year]),
-    ("ymd", &[Year, Month, Day]),
-    ("yyyymmdd", &[Year, Month, Day]),
-    ("md", &[Month, Day]),
-    ("dm", &[Day, Month]),
-    ("my", &[Month, Year]),
-    ("ym", &[Year, Month]),
-    ("d", &[Day]),
-    ("m", &[Month]),
-    ("y", &[Year]),
-];
-const TIME_FORMATS: [&str; 2] = ["hms12", "hms24"];
 
 /// The kind that `interpret-as` names; `None` where it is not served.
 ///
@@ -158,7 +119,7 @@ fn number(text: &str) -> Option<String> {
 }
 
 /// `22` or `22nd`.
-fn nth(text: &str) -> Option<String> {
+pub fn nth(text: &str) -> Option<String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ending = text.get(number.len()..)?.to_ascii_lowercase();
     matches!(ending.as_str(), "" | "st" | "nd" | "rd" | "th")
@@ -179,7 +140,7 @@ fn digits(text: &str) -> Option<String> {
     })
 }
 
-fn is_digits(text: &str) -> bool {
+pub fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -248,108 +209,4 @@ fn telephone(text: &str) -> Option<String> {
     let groups: Vec<String> =
         groups.iter().filter(|group| !group.is_empty()).map(|group| group.join(" ")).collect();
     has_digit.then(|| groups.join(", "))
-}
-
-/// A date with its parts in the order that is given, or that they show by themselves.
-fn date(text: &str, parts: Option<&'static [Part]>, order: DateOrder) -> Option<String> {
-    let mut fields: Vec<&str> = text
-        .split(|c: char| matches!(c, '/' | '-' | '.' | ',') || c.is_whitespace())
-        .filter(|f| !f.is_empty())
-        .collect();
-    if let [all] = fields.as_slice()
-        && all.len() == 8
-        && is_digits(all)
-    {
-        fields = vec![all.get(..4)?, all.get(4..6)?, all.get(6..)?];
-    }
-    let shown = || -> Option<&'static [Part]> {
-        let is_year = |at: usize| fields.get(at).is_some_and(|field| field.len() == 4 && is_digits(field));
-        let is_name =
-            |at: usize| fields.get(at).is_some_and(|field| !is_digits(field) && month(field).is_some());
-        let day_first = (order == DateOrder::DayFirst || is_name(1)) && !is_name(0);
-        Some(match (fields.len(), day_first) {
-            (3, _) if is_year(0) => &[Year, Month, Day],
-            (3, true) => &[Day, Month, Year],
-            (3, false) => &[Month, Day, Year],
-            (2, _) if is_year(0) => &[Year, Month],
-            (2, _) if is_year(1) => &[Month, Year],
-            (2, true) => &[Day, Month],
-            (2, false) => &[Month, Day],
-            (1, _) if is_year(0) => &[Year],
-            _ => return None,
-        })
-    };
-    let parts = parts.or_else(shown)?;
-    if parts.len() != fields.len() {
-        return None;
-    }
-    let field = |part: Part| parts.iter().position(|own| *own == part).and_then(|at| fields.get(at).copied());
-    let month = field(Month).map(|field| month(field).ok_or(())).transpose().ok()?;
-    let day = field(Day).map(|field| day(field).ok_or(())).transpose().ok()?;
-    let year = field(Year).map(|field| year_of(field).ok_or(())).transpose().ok()?;
-    Some(match (month, day, year) {
-        (Some(month), Some(day), Some(year)) => format!("{month} {day}, {year}"),
-        (month, day, year) => {
-            [month.map(str::to_owned), day, year].into_iter().flatten().collect::<Vec<_>>().join(" ")
-        }
-    })
-}
-
-fn month(field: &str) -> Option<&'static str> {
-    if is_digits(field) {
-        return MONTHS.get(field.parse::<usize>().ok()?.checked_sub(1)?).copied();
-    }
-    let field = field.to_lowercase();
-    MONTHS
-        .iter()
-        .find(|name| {
-            field.len() >= 3 && (name.starts_with(&field) || field == "sept" && **name == "september")
-        })
-        .copied()
-}
-
-fn day(field: &str) -> Option<String> {
-    let number = field.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let day: u32 = number.parse().ok().filter(|day| (1..=31).contains(day))?;
-    nth(field).map(|_| ordinal(&day.to_string()))
-}
-
-fn year_of(field: &str) -> Option<String> {
-    match field.len() {
-        _ if !is_digits(field) => None,
-        2 if field.starts_with('0') => Some(format!("oh {}", cardinal(field.get(1..)?))),
-        1..=4 => Some(year(field).unwrap_or_else(|| cardinal(field.trim_start_matches('0')))),
-        _ => None,
-    }
-}
-
-/// `10:30`, `10:30:15`, `10 am`.
-fn time(text: &str) -> Option<String> {
-    let lower = text.to_lowercase().replace('.', "");
-    let (clock_part, half) =
-        match lower.strip_suffix("am").map(|t| (t, "A M")).or(lower.strip_suffix("pm").map(|t| (t, "P M"))) {
-            Some((rest, half)) => (rest.trim_end(), Some(half)),
-            None => (lower.as_str(), None),
-        };
-    let fields: Vec<&str> = clock_part.split(':').collect();
-    let (hours, minutes, seconds) = match fields.as_slice() {
-        [hours] if half.is_some() => (*hours, "00", "00"),
-        [hours, minutes] => (*hours, *minutes, "00"),
-        [hours, minutes, seconds] => (*hours, *minutes, *seconds),
-        _ => return None,
-    };
-    let within =
-        |field: &str, most: u32| is_digits(field) && field.parse::<u32>().is_ok_and(|value| value <= most);
-    let whole = within(hours, if half.is_some() { 12 } else { 24 })
-        && [minutes, seconds].iter().all(|field| field.len() == 2 && within(field, 59));
-    if !whole {
-        return None;
-    }
-    let mut said = clock(hours, minutes, half.is_some());
-    match seconds.trim_start_matches('0') {
-        "" => {}
-        "1" => said += " and one second",
-        more => said += &format!(" and {} seconds", cardinal(more)),
-    }
-    Some(half.map_or(said.clone(), |half| format!("{said} {half}")))
 }

@@ -5,7 +5,7 @@
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use crate::error::{Error, Excerpt, Result, shortened};
@@ -96,9 +96,7 @@ impl<'a> Xml<'a> {
                 }
                 Event::Text(text) => text.into_inner().into_owned(),
                 Event::CData(text) => text.into_inner().into_owned(),
-                Event::GeneralRef(reference) => {
-                    self.character(&reference, at)?.map(String::from).unwrap_or_default()
-                }
+                Event::GeneralRef(reference) => self.character(&reference, at)?.to_string(),
                 Event::Eof => match self.open.last() {
                     Some((name, at)) => return Err(self.refuse(*at, &format!("<{name}> is not closed"))),
                     None if self.rooted => return Ok(None),
@@ -165,7 +163,7 @@ impl<'a> Xml<'a> {
     }
 
     /// The character that `&reference;` stands for.
-    fn character(&self, reference: &quick_xml::events::BytesRef<'_>, at: usize) -> Result<Option<char>> {
+    fn character(&self, reference: &BytesRef<'_>, at: usize) -> Result<char> {
         let name: &str = reference;
         let character = match reference.resolve_char_ref() {
             Ok(None) => resolve_predefined_entity(name).and_then(|text| text.chars().next()),
@@ -179,7 +177,7 @@ impl<'a> Xml<'a> {
             );
             self.refuse(at, &reason)
         };
-        character.map(Some).ok_or_else(unknown)
+        character.ok_or_else(unknown)
     }
 }
 

@@ -1,0 +1,210 @@
+//! JSONL files in, a file for every line and `manifest.jsonl` in their order out.
+//!
+//! A first pass reads every line and holds their output paths against each other; a second one speaks them, as many at
+//! once as `--jobs` says, the longest of a window first. What a line yields depends on the line, the settings and the
+//! voice alone, so an earlier run's work is kept where these are the same. Never holds more than a window of lines,
+//! and never leaves a line without a record.
+
+mod input;
+mod ledger;
+mod line;
+mod merge;
+mod output;
+mod record;
+mod remote;
+mod run;
+mod settings;
+mod speak;
+mod summary;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use input::{Input, Line};
+use ledger::Ledger;
+use line::{Job, MAX_LINE_BYTES, Refusal, parse};
+use output::{Claims, OWN_PREFIX, output_path};
+use remote::Server;
+use run::{Cast, LINES_BESIDE, Run};
+use settings::{Defaults, file_hash, voice_hash};
+use speak::Place;
+use summary::{Progress, Totals};
+
+use crate::cli::{Batch, Shard, threads};
+use crate::engine::EngineOptions;
+use crate::error::{Error, Result};
+use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
+use crate::runtime::{Runtime, library};
+use crate::signals::interruption;
+use crate::telemetry::Metrics;
+
+/// Speaks or joins as `args` say.
+///
+/// # Errors
+/// [`Error::InvalidRequest`] when a line failed; everything else has been written then.
+pub fn batch(args: &Batch) -> Result<()> {
+    if args.merge {
+        return merge::merge(&args.inputs, &args.out)?.conclude(args.quiet);
+    }
+    for path in args.inputs.iter().filter(|path| *path != Path::new("-")) {
+        path.metadata().map_err(|error| Error::io(path, error))?;
+    }
+    std::fs::create_dir_all(&args.out).map_err(|error| Error::io(&args.out, error))?;
+    let out = args.out.canonicalize().map_err(|error| Error::io(&args.out, error))?;
+    let suffix = args.shard.map_or_else(String::new, |Shard { index, count }| format!("-{index}-of-{count}"));
+    let work = out.join(format!("{OWN_PREFIX}-batch{suffix}"));
+    let lock = take(&work)?;
+    let stopped = interruption()?;
+    let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
+    let journal = work.join("journal.jsonl");
+    let survey = survey(&input, args, &work).inspect_err(|_| {
+        // Nothing has begun; what cannot be taken away is in nobody's way.
+        if !journal.exists() {
+            let _ = std::fs::remove_dir_all(&work);
+        }
+    })?;
+
+    let manifest = out.join(format!("manifest{suffix}.jsonl"));
+    let ledger = Ledger::open(&manifest, &journal)?;
+    let (cast, defaults) = cast(args)?;
+    let progress = Progress::new(survey);
+    let run = Run {
+        place: Place { out, work: work.clone() },
+        cast,
+        defaults,
+        args,
+        ledger: Mutex::new(ledger),
+        progress,
+        stopped,
+        fault: Mutex::new(None),
+    };
+    run.speak_all(&input)?;
+    let Run { ledger, progress, .. } = run;
+    ledger.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
+    drop(lock);
+    std::fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
+    progress.finish().conclude(args.quiet)
+}
+
+/// Makes `work` ours, and takes away what a killed run has left unfinished there.
+fn take(work: &Path) -> Result<File> {
+    let fault = |error| Error::io(work, error);
+    std::fs::create_dir_all(work).map_err(fault)?;
+    let lock = File::create(work.join("lock")).map_err(fault)?;
+    if lock.try_lock().is_err() {
+        let reason = format!("another run writes to {}", work.parent().unwrap_or(work).display());
+        return Err(Error::Unavailable(reason));
+    }
+    for entry in std::fs::read_dir(work).map_err(fault)? {
+        let path = entry.map_err(fault)?.path();
+        if !path.ends_with("lock") && !path.ends_with("journal.jsonl") {
+            std::fs::remove_file(&path).map_err(|error| Error::io(&path, error))?;
+        }
+    }
+    Ok(lock)
+}
+
+/// Reads every line once. -> the bytes of those that are this run's
+///
+/// # Errors
+/// [`Error::InvalidRequest`] when two lines claim one path.
+fn survey(input: &Input, args: &Batch, work: &Path) -> Result<u64> {
+    std::fs::write(work.join("case"), b"").map_err(|error| Error::io(work, error))?;
+    let mut claims = Claims::new(work.join("CASE").exists());
+    let mut bytes = 0;
+    for line in input.lines() {
+        let line = line?;
+        if args.shard.is_none_or(|shard| shard.takes(line.number)) {
+            bytes += line.length;
+        }
+        let Ok((_, path)) = read(&line, args) else { continue };
+        claims.claim(&path, line.number).map_err(|other| {
+            let number = line.number;
+            Error::InvalidRequest(format!(
+                "lines {other} and {number} ({}) both claim the output `{}`: nothing was spoken",
+                line.source,
+                crate::error::Excerpt(&path)
+            ))
+        })?;
+    }
+    Ok(bytes)
+}
+
+/// What `line` asks for, and where it goes; or why not, and what it is called.
+fn read(line: &Line, args: &Batch) -> Result<(Job, String), (Refusal, Option<String>)> {
+    let Some(bytes) = &line.bytes else {
+        let reason = format!("the line has {} bytes, the limit is {MAX_LINE_BYTES}", line.length);
+        return Err((Refusal::new("line_too_long", reason), None));
+    };
+    let job = parse(bytes, args.allow_unknown)?;
+    match output_path(&job, job.encoding.unwrap_or(args.encoding), line.number) {
+        Ok(path) => Ok((job, path)),
+        Err(refusal) => Err((refusal, job.id)),
+    }
+}
+
+/// Who speaks, and what holds for lines that do not say.
+fn cast(args: &Batch) -> Result<(Cast, Defaults)> {
+    let defaults = |run_hash, voice_hashes| Defaults {
+        seed: args.seed,
+        speaking_rate: args.rate,
+        encoding: args.encoding,
+        sample_rate_hz: args.sample_rate_hz,
+        markup: args.markup,
+        date_order: args.date_order,
+        run_hash,
+        voice_hashes,
+    };
+    if let Some(address) = &args.server {
+        let (timeout, patience) = (args.server_timeout, args.server_patience);
+        let server = Server { address: address.clone(), timeout, patience };
+        // What the server's voices are made of is not known here: `--verify` and a new --out are for that.
+        return Ok((Cast::There(server), defaults(format!("server {address}"), Vec::new())));
+    }
+    let sources = match args.voices.as_slice() {
+        [] => vec![VoiceSource { name: Some("default".to_owned()), directory: None }],
+        sources => sources.to_vec(),
+    };
+    let jobs = usize::from(args.jobs);
+    let engine = EngineOptions {
+        threads: threads(args.threads)?,
+        max_streams: jobs,
+        queue: jobs + LINES_BESIDE,
+        kv_cache_bytes: (args.kv_cache_mib as usize).saturating_mul(1 << 20),
+        slow_client_timeout: std::time::Duration::MAX,
+    };
+    let lexicon_hash = args.lexicon.lexicon.as_deref().map(file_hash).transpose()?;
+    let (precision, accelerator) = (args.precision, args.runtime.device);
+    let options = VoiceOptions { precision, accelerator, engine, lexicon: args.lexicon.load()? };
+    let library = library::locate(&args.runtime.lookup()?)?;
+    let runtime = Arc::new(Runtime::load(&library, accelerator)?);
+    let repertoire = Repertoire::new(runtime, options, Metrics::new());
+    repertoire.load(&sources)?;
+    let loaded = repertoire.voices();
+    let hashes = loaded
+        .iter()
+        .zip(&sources)
+        .map(|(voice, source)| Ok((voice.name.clone(), voice_hash(source.directory.as_deref())?)));
+    let run_hash = format!("{} {precision:?} {accelerator:?} {lexicon_hash:?}", env!("CARGO_PKG_VERSION"));
+    let defaults = defaults(run_hash, hashes.collect::<Result<_>>()?);
+    Ok((Cast::Here(repertoire), defaults))
+}
+
+impl Totals {
+    /// Tells a person what has become of the run.
+    fn conclude(self, quiet: bool) -> Result<()> {
+        use std::io::Write;
+        if !quiet || self.failed() > 0 {
+            // Nobody to tell must not change the status.
+            let _ = write!(std::io::stderr(), "{self}");
+        }
+        match self.failed() {
+            0 => Ok(()),
+            failed => Err(Error::InvalidRequest(format!(
+                "{failed} of {} lines failed: the manifest says why",
+                self.lines()
+            ))),
+        }
+    }
+}

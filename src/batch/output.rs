@@ -1,0 +1,135 @@
+//! The name that a line gives its output in, a path below `--out` out, or the reason why there is none.
+//!
+//! Never lets a name leave the directory, and never opens a file.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::line::{Job, Refusal};
+use crate::codec::Encoding;
+use crate::error::Excerpt;
+
+/// What begins the names that are ours.
+pub const OWN_PREFIX: &str = ".mezzavoce";
+const MAX_COMPONENT_BYTES: usize = 255;
+const MAX_PATH_BYTES: usize = 1024;
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+
+/// Where `job` of line `number` goes: `output`, else the id or the number of the line with the encoding's ending. Parts
+/// are joined by `/`.
+pub fn output_path(job: &Job, encoding: Encoding, number: u64) -> Result<String, Refusal> {
+    let ending = match encoding {
+        Encoding::WavS16 => "wav",
+        Encoding::PcmS16Le => "s16",
+        Encoding::PcmF32Le => "f32",
+        Encoding::MuLaw => "ul",
+    };
+    let name = match (&job.output, &job.id) {
+        (Some(output), _) => output.clone(),
+        (None, Some(id)) if id.is_empty() => return Err(refuse(id, "is empty")),
+        (None, Some(id)) => format!("{id}.{ending}"),
+        (None, None) => format!("{number:06}.{ending}"),
+    };
+    check(&name)
+}
+
+/// `name` without what it does not need, if it is a path below `--out`.
+pub fn check(name: &str) -> Result<String, Refusal> {
+    let bad = |why: &str| Err(refuse(name, why));
+    if name.is_empty() {
+        return bad("is empty");
+    }
+    if name.len() > MAX_PATH_BYTES {
+        return bad("is longer than 1024 bytes");
+    }
+    if name.chars().any(char::is_control) {
+        return bad("holds a control character");
+    }
+    if name.starts_with('/') || name.contains('\\') || name.as_bytes().get(1) == Some(&b':') {
+        return bad("is not a path below --out with `/` between its parts");
+    }
+    if name.ends_with('/') {
+        return bad("names a directory");
+    }
+    let mut parts = Vec::new();
+    for part in name.split('/') {
+        let stem = part.split('.').next().unwrap_or_default().to_ascii_lowercase();
+        let numbered = |device: &str| {
+            let number = stem.strip_prefix(device);
+            number.is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        match part {
+            "" | "." => continue,
+            ".." => return bad("leaves --out"),
+            _ if part.len() > MAX_COMPONENT_BYTES => return bad("has a part longer than 255 bytes"),
+            _ if part.to_ascii_lowercase().starts_with(OWN_PREFIX) => {
+                return bad("begins as our own files do");
+            }
+            _ if DEVICES.contains(&stem.as_str()) || numbered("com") || numbered("lpt") => {
+                return bad("is the name of a device on some systems");
+            }
+            _ if part.ends_with(['.', ' ']) => return bad("ends in a dot or a space"),
+            _ if cfg!(windows) && part.contains([':', '*', '?', '"', '<', '>', '|']) => {
+                return bad("holds a character that this system does not take");
+            }
+            _ => parts.push(part),
+        }
+    }
+    if let [only] = parts.as_slice()
+        && only.to_ascii_lowercase().starts_with("manifest")
+        && only.to_ascii_lowercase().ends_with(".jsonl")
+    {
+        return bad("is kept for the manifest");
+    }
+    match parts.is_empty() {
+        true => bad("names no file"),
+        false => Ok(parts.join("/")),
+    }
+}
+
+fn refuse(name: &str, why: &str) -> Refusal {
+    Refusal::new("bad_output", format!("the output `{}` {why}", Excerpt(name)))
+}
+
+/// Which lines claim which paths: 24 bytes and a hash table's slack for each.
+#[derive(Debug, Default)]
+pub struct Claims {
+    ignores_case: bool,
+    files: HashMap<u128, u64>,
+    directories: HashMap<u128, u64>,
+}
+
+impl Claims {
+    /// `ignores_case` tells whether `a` and `A` are one file.
+    pub fn new(ignores_case: bool) -> Self {
+        Self { ignores_case, ..Self::default() }
+    }
+
+    /// Claims `path` for line `number`. -> the line that it cannot stand beside
+    pub fn claim(&mut self, path: &str, number: u64) -> Result<(), u64> {
+        let path = if self.ignores_case { path.to_lowercase() } else { path.to_owned() };
+        let file = hash(&path);
+        if let Some(other) = self.files.get(&file).or_else(|| self.directories.get(&file)) {
+            return Err(*other);
+        }
+        for (at, _) in path.match_indices('/') {
+            let directory = hash(path.get(..at).unwrap_or_default());
+            if let Some(other) = self.files.get(&directory) {
+                return Err(*other);
+            }
+            self.directories.entry(directory).or_insert(number);
+        }
+        self.files.insert(file, number);
+        Ok(())
+    }
+}
+
+/// 128 bits of two keyed SipHashes: a million paths collide once in 10^26 runs.
+fn hash(text: &str) -> u128 {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        (salt, text).hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
+}

@@ -1,0 +1,194 @@
+//! The voices and defaults of a run, and what of them one job becomes.
+//!
+//! Never speaks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::line::{Job, Refusal, SpeakerChoice};
+use crate::assembly::Silences;
+use crate::codec::{AudioFormat, Encoding};
+use crate::engine::StreamRequest;
+use crate::error::{Error, Excerpt, Result};
+use crate::repertoire::{Repertoire, ServedVoice};
+use crate::synthesizer::Script;
+use crate::text::{DateOrder, Lexicon, Markup, Reading};
+use crate::transport::client::{RemoteRequest, RemoteSpeaker};
+
+/// What the command line says for lines that do not.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    pub seed: u64,
+    pub speaking_rate: f32,
+    pub encoding: Encoding,
+    pub sample_rate_hz: Option<u32>,
+    pub markup: Markup,
+    pub date_order: DateOrder,
+    /// Hash of the program, the precision, the device and the lexicon of the run.
+    pub run_hash: String,
+    /// A hash of each voice's files, by its name.
+    pub voice_hashes: Vec<(String, String)>,
+}
+
+/// A job with everything decided.
+pub struct Resolved {
+    pub voice: Arc<ServedVoice>,
+    pub script: Script,
+    pub reading: Reading,
+    pub stream: StreamRequest,
+    pub format: AudioFormat,
+    pub silences: Silences,
+    pub output: String,
+    /// Hash of all of this.
+    pub key: String,
+}
+
+/// A job for a server, with everything decided that is decided here.
+pub struct RemoteJob {
+    pub request: RemoteRequest,
+    pub output: String,
+    /// Hash of what is asked for, and of whom.
+    pub key: String,
+}
+
+/// What `job`, which goes to `output`, asks of the server that `defaults` name.
+pub fn resolve_for_server(job: Job, output: String, defaults: &Defaults) -> Result<RemoteJob, Refusal> {
+    let speaker = match job.speaker {
+        SpeakerChoice::Default => None,
+        SpeakerChoice::Name(name) => Some(RemoteSpeaker::Name(name)),
+        SpeakerChoice::Number(number) => {
+            let reason = format!("speaker_id {number}: a server knows its speakers by name, give `speaker`");
+            return Err(Refusal::new("unsupported_field", reason));
+        }
+    };
+    // Of phonemes nothing is read: what is not asked for must not be sent.
+    let reads = !matches!(job.script, Script::Phonemes(_));
+    let request = RemoteRequest {
+        script: job.script,
+        voice: job.voice.unwrap_or_default(),
+        speaker,
+        seed: job.seed.unwrap_or(defaults.seed),
+        speaking_rate: job.speaking_rate.unwrap_or(defaults.speaking_rate),
+        markup: job.markup.unwrap_or(if reads { defaults.markup } else { Markup::default() }),
+        date_order: job.date_order.unwrap_or(if reads { defaults.date_order } else { DateOrder::default() }),
+        custom_dictionary: job.lexicon.unwrap_or_default(),
+        encoding: job.encoding.unwrap_or(defaults.encoding),
+        sample_rate_hz: job.sample_rate_hz.or(defaults.sample_rate_hz),
+        silences: job.silences,
+    };
+    let key = hex(&Sha256::digest(format!("{:?}", (&defaults.run_hash, &request, &output)).as_bytes()));
+    Ok(RemoteJob { request, output, key })
+}
+
+/// Decides what `job`, which goes to `output`, leaves open.
+pub fn resolve(
+    job: Job,
+    output: String,
+    voices: &Repertoire,
+    defaults: &Defaults,
+) -> Result<Resolved, Refusal> {
+    let asked = job.voice.as_deref().unwrap_or_default();
+    let voice = voices.find(asked).ok_or_else(|| {
+        let names: Vec<String> = voices.voices().iter().map(|voice| voice.name.clone()).collect();
+        let names = crate::error::listed(names.iter().map(String::as_str));
+        Refusal::new("unknown_voice", format!("no voice is called `{}`: there is {names}", Excerpt(asked)))
+    })?;
+    if matches!(job.script, Script::Phonemes(_)) && !voice.spells_ipa {
+        let reason =
+            format!("voice `{}` spells in characters: phonemes cannot be given", Excerpt(&voice.name));
+        return Err(Refusal::new("unsupported_field", reason));
+    }
+    let speakers = &voice.speakers;
+    let name = match &job.speaker {
+        SpeakerChoice::Default => None,
+        SpeakerChoice::Name(name) => Some(name.as_str()),
+        SpeakerChoice::Number(number) => {
+            let at = usize::try_from(*number).unwrap_or(usize::MAX);
+            let count = speakers.embeddings.len();
+            let refuse =
+                || format!("speaker_id {number}: voice `{}` has {count} speakers", Excerpt(&voice.name));
+            Some(
+                speakers
+                    .embeddings
+                    .keys()
+                    .nth(at)
+                    .ok_or_else(|| Refusal::new("unknown_speaker", refuse()))?
+                    .as_str(),
+            )
+        }
+    };
+    let speaker = speakers.named(name).map_err(|error| Refusal::new("unknown_speaker", error.to_string()))?;
+    let invalid = |error: Error| Refusal::new("invalid_request", error.to_string());
+    let lexicon = job.lexicon.as_deref().filter(|text| !text.is_empty());
+    let lexicon_text = lexicon.unwrap_or_default().to_owned();
+    let lexicon = lexicon.map(Lexicon::parse_custom_dictionary).transpose().map_err(invalid)?.map(Arc::new);
+    let reading = Reading {
+        markup: job.markup.unwrap_or(defaults.markup),
+        date_order: job.date_order.unwrap_or(defaults.date_order),
+        lexicon,
+    };
+    voice.synthesizer.frontend().check_reading(&reading).map_err(invalid)?;
+    let stream = StreamRequest {
+        seed: job.seed.unwrap_or(defaults.seed),
+        speaking_rate: job.speaking_rate.unwrap_or(defaults.speaking_rate),
+        ..StreamRequest::new(speaker)
+    };
+    let own_rate = voice.synthesizer.sample_rate_hz();
+    let format = AudioFormat {
+        encoding: job.encoding.unwrap_or(defaults.encoding),
+        sample_rate_hz: job.sample_rate_hz.or(defaults.sample_rate_hz).unwrap_or(own_rate),
+    };
+    let voice_hash = defaults.voice_hashes.iter().find(|(name, _)| *name == voice.name);
+    let told = format!(
+        "{:?}",
+        (
+            (&defaults.run_hash, voice_hash, &job.script, &output, &lexicon_text),
+            (&stream.speaker, stream.seed, stream.speaking_rate, format, job.silences),
+            (reading.markup, reading.date_order),
+        )
+    );
+    let key = hex(&Sha256::digest(told.as_bytes()));
+    Ok(Resolved { voice, script: job.script, reading, stream, format, silences: job.silences, output, key })
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A hash of what a voice directory holds, by the kinds of files that a voice is made of; of the built-in voice, a name.
+pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
+    const KINDS: [&str; 7] = ["json", "toml", "safetensors", "bin", "model", "npy", "txt"];
+    let Some(directory) = directory else { return Ok("built in".to_owned()) };
+    let mut hasher = Sha256::new();
+    for folder in [directory.to_path_buf(), directory.join("vocoder")] {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        for path in paths {
+            let is_part =
+                path.extension().and_then(|kind| kind.to_str()).is_some_and(|kind| KINDS.contains(&kind));
+            if is_part && path.is_file() {
+                hasher.update(path.strip_prefix(directory).unwrap_or(&path).as_os_str().as_encoded_bytes());
+                hasher.update(file_hash(&path)?);
+            }
+        }
+    }
+    Ok(hex(&hasher.finalize()))
+}
+
+/// The SHA-256 of a file, in hexadecimal.
+pub fn file_hash(path: &Path) -> Result<String> {
+    use std::io::Read;
+    let fault = |error| Error::io(path, error);
+    let mut file = std::fs::File::open(path).map_err(fault)?;
+    let (mut hasher, mut block) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut block).map_err(fault)? {
+            0 => return Ok(hex(&hasher.finalize())),
+            read => hasher.update(block.get(..read).unwrap_or_default()),
+        }
+    }
+}

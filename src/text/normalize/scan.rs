@@ -1,0 +1,187 @@
+//! A word of no known shape in, its letters, numbers and signs one after another out.
+//!
+//! Never drops a letter or a digit; a sign without a name is reported.
+
+use super::super::Markup;
+use super::super::clean::PHONEMES;
+use super::super::report;
+use super::super::signs::{Currency, MAGNITUDE_LETTERS, MARKUP_SIGNS, SIGNS, UNITS};
+use super::token::Amount;
+use super::{Reader, begins_number, is_range, joins_digits, money, starts_with_magnitude, word_end};
+
+impl Reader {
+    /// Reads `token` character by character; its first number is an amount of `given`, if that is a currency.
+    pub fn scan(&mut self, token: &str, next: Option<&str>, mut given: Option<&'static Currency>) {
+        let chars: Vec<char> = token.chars().collect();
+        let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
+        let before = |i: usize| i.checked_sub(1).map_or(' ', at);
+        let mut i = 0;
+        while i < chars.len() {
+            let c = at(i);
+            let (left, right) = (before(i), at(i + 1));
+            let signed = matches!(c, '-' | '+') && !left.is_alphanumeric();
+            let stop = c == '.' && left != '.' && !left.is_alphanumeric();
+            if c.is_ascii_digit()
+                || ((signed || stop || money::of_sign(c).is_some())
+                    && begins_number(chars.get(i..).unwrap_or_default()))
+            {
+                i += self.number(&chars, i, next, given.take());
+                continue;
+            }
+            if c == 'x' && left.is_ascii_digit() && right.is_ascii_digit() {
+                self.word("by");
+                i += 1;
+                continue;
+            }
+            if c.is_alphabetic() || unicode_normalization::char::is_combining_mark(c) {
+                let end = word_end(&chars, i);
+                let word: String = chars.get(i..end).unwrap_or_default().iter().collect();
+                let glued = left.is_ascii_digit();
+                let per = at(end) == '/' && self.amount != Amount::None;
+                let rate_end = if per { word_end(&chars, end + 1) } else { end };
+                let rate: String = chars.get(end + 1..rate_end).unwrap_or_default().iter().collect();
+                if per && rate_end > end + 1 && self.rate(&word, &rate) {
+                    i = rate_end;
+                    continue;
+                }
+                self.letters(&word, glued);
+                i = end;
+                continue;
+            }
+            if let Some(currency) = money::of_sign(c) {
+                self.word(if self.amount == Amount::Many { currency.many } else { currency.one });
+                i += 1;
+                continue;
+            }
+            if c == '°' && self.amount != Amount::None {
+                i += self.degrees(right, at(i + 2));
+                continue;
+            }
+            if self.markup != Markup::Strip && MARKUP_SIGNS.iter().any(|(sign, _)| *sign == c) {
+                self.markup_sign(c, right);
+                i += 1;
+                continue;
+            }
+            match c {
+                PHONEMES => self.word("\u{e000}"),
+                '.' if left.is_alphanumeric() && right.is_alphanumeric() => self.word("dot"),
+                '.' | ',' | ';' | '!' | '?' => self.mark(c),
+                ':' => self.mark(if chars.len() == i + 1 { ':' } else { ',' }),
+                '—' | '-' if joins_digits(&chars, i) && is_range(&chars, i) => self.word("to"),
+                '—' | '-' if left.is_ascii_digit() && money::of_sign(right).is_some() => self.word("to"),
+                '~' if left.is_ascii_digit() && begins_number(chars.get(i + 1..).unwrap_or_default()) => {
+                    self.word("to")
+                }
+                '~' if !left.is_alphanumeric() && begins_number(chars.get(i + 1..).unwrap_or_default()) => {
+                    self.word("about")
+                }
+                '-' if left.is_alphanumeric() || right.is_alphanumeric() => {}
+                '—' | '-' | '|' | '·' | '(' | '[' | '{' => self.comma_due = !self.out.is_empty(),
+                ')' | ']' | '}' => self.comma_due = !self.out.is_empty(),
+                '"' | '\'' | '*' | '_' | '`' | '~' | '\u{fffd}' => {
+                    if c == '*' && left.is_ascii_digit() && right.is_ascii_digit() {
+                        self.word("times");
+                    } else if c == '\u{fffd}' {
+                        report(&mut self.unmapped, [c]);
+                    }
+                }
+                '#' => {
+                    if right.is_ascii_digit() {
+                        self.word("number");
+                    } else if left.is_alphanumeric() {
+                        self.word("sharp");
+                    }
+                }
+                '/' if self.amount != Amount::None && right.is_alphabetic() => self.word("per"),
+                '/' if !(left.is_alphanumeric() && right.is_alphanumeric()) && chars.len() > 1 => {}
+                _ => match SIGNS.iter().find(|(sign, _)| *sign == c) {
+                    Some((_, name)) => self.word(name),
+                    None => report(&mut self.unmapped, [c]),
+                },
+            }
+            i += 1;
+        }
+        if let Some(currency) = self.currency_due
+            && !next.is_some_and(starts_with_magnitude)
+        {
+            self.currency_due = None;
+            let mark = self.out.ends_with(['.', ',', ';', ':', '!', '?']).then(|| self.out.pop()).flatten();
+            self.word(currency);
+            self.out.extend(mark);
+        }
+    }
+
+    /// A word, or behind a number a unit or a magnitude.
+    fn letters(&mut self, word: &str, glued: bool) {
+        if let Some(currency) = self.currency_due.take() {
+            let magnitude = MAGNITUDE_LETTERS.iter().find(|(short, _)| short.eq_ignore_ascii_case(word));
+            self.word(magnitude.map_or(word, |(_, full)| full));
+            return self.word(currency);
+        }
+        match std::mem::take(&mut self.amount) {
+            Amount::None => {}
+            _ if glued && matches!(word, "K" | "k") => return self.word("K"),
+            amount => {
+                if let Some(unit) = unit(word, amount) {
+                    return self.word(unit);
+                }
+            }
+        }
+        let hyphenated =
+            word.contains('-') && word.split('-').all(|part| part.chars().all(char::is_uppercase));
+        match hyphenated {
+            true => self.word(&word.replace('-', " ")),
+            false => self.word(word),
+        }
+    }
+
+    /// `m/s` behind a number; false when it is none.
+    fn rate(&mut self, above: &str, below: &str) -> bool {
+        let amount = self.amount;
+        match (unit(above, amount), unit(below, Amount::One)) {
+            (Some(above), Some(below)) => {
+                self.word(&format!("{above} per {below}"));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// `°C` and `°` behind a number; returns how many characters it took.
+    fn degrees(&mut self, right: char, after: char) -> usize {
+        let degrees = if self.amount == Amount::One { "degree" } else { "degrees" };
+        self.word(degrees);
+        let scale = |c: char| SCALES.iter().find(|(letter, _)| *letter == c).map(|(_, name)| *name);
+        match scale(right).filter(|_| !after.is_alphanumeric()) {
+            Some(name) => {
+                self.word(name);
+                2
+            }
+            None => 1,
+        }
+    }
+
+    fn markup_sign(&mut self, sign: char, right: char) {
+        if sign == '#' && right.is_ascii_digit() {
+            return self.word("number");
+        }
+        match self.markup {
+            Markup::Speak => {
+                let name =
+                    MARKUP_SIGNS.iter().find(|(known, _)| *known == sign).map_or("", |(_, name)| *name);
+                self.word(name);
+            }
+            _ => report(&mut self.unmapped, [sign]),
+        }
+    }
+}
+
+/// Scales of temperature.
+const SCALES: [(char, &str); 3] = [('C', "Celsius"), ('F', "Fahrenheit"), ('K', "Kelvin")];
+
+/// The unit written as `short`, as so many of it are said.
+pub fn unit(short: &str, amount: Amount) -> Option<&'static str> {
+    let exact = UNITS.iter().find(|(known, ..)| *known == short);
+    let alike = || UNITS.iter().find(|(known, ..)| known.len() > 1 && known.eq_ignore_ascii_case(short));
+    exact.or_else(alike).map(|(_, one, many)| if amount == Amount::One { *one } else { *many })
+}

@@ -1,0 +1,334 @@
+//! `batch` as a person meets it: records, files, exit statuses, kills.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::root;
+
+fn command(arguments: &[&str], out: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mezzavoce"));
+    let voice = format!("tiny={}", root().join("models/tiny").display());
+    command.arg("batch").args(arguments).arg("--out").arg(out).args(["--voice", &voice]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs with the tiny voice. -> exit status and stderr
+fn batch(input: &Path, out: &Path, more: &[&str]) -> (i32, String) {
+    let mut arguments = vec![input.to_str().unwrap()];
+    arguments.extend(more);
+    told(command(&arguments, out).output().unwrap())
+}
+
+fn told(output: Output) -> (i32, String) {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    (output.status.code().unwrap(), stderr)
+}
+
+struct Scratch {
+    directory: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn input(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.path("input.jsonl");
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn records_of(manifest: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(manifest).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn records(out: &Path) -> Vec<Value> {
+    records_of(&out.join("manifest.jsonl"))
+}
+
+/// Every file below `directory` with its bytes.
+fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => waiting.push(path),
+                false => {
+                    let name = path.strip_prefix(directory).unwrap().to_path_buf();
+                    files.insert(name, std::fs::read(&path).unwrap());
+                }
+            }
+        }
+    }
+    files
+}
+
+fn lines(count: usize) -> Vec<u8> {
+    let words = ["river", "stone", "mill", "bridge", "winter"];
+    let line = |n: usize| {
+        let text: Vec<&str> = (0..1 + n % 4).map(|i| words[(n + i) % words.len()]).collect();
+        format!("{}\n", json!({"id": format!("d{}/u{n}", n % 3), "text": text.join(" "), "seed": n}))
+    };
+    (0..count).map(line).collect::<String>().into_bytes()
+}
+
+#[test]
+fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
+    let scratch = Scratch::new();
+    let deep = format!("{{\"text\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
+    let long = format!("{{\"text\":\"{}\"}}", "a".repeat(7 << 20));
+    let bad: Vec<(Vec<u8>, &str)> = vec![
+        (b"5".to_vec(), "not_an_object"),
+        (b"{}".to_vec(), "missing_text"),
+        (b"\xff".to_vec(), "not_utf8"),
+        (b"[]".to_vec(), "not_an_object"),
+        (b"null".to_vec(), "not_an_object"),
+        (br#"{"text":"a"} {"text":"b"}"#.to_vec(), "not_json"),
+        (br#"{"text":"a""#.to_vec(), "not_json"),
+        (br#"{'text':'a'}"#.to_vec(), "not_json"),
+        (br#"{"text":"a","seed":NaN}"#.to_vec(), "not_json"),
+        (br#"{"text":"a","seed":1e999}"#.to_vec(), "not_json"),
+        (br#"{"text":"\ud800"}"#.to_vec(), "not_json"),
+        (b"{\"text\":\"a\0b\"}".to_vec(), "not_json"),
+        (deep.into_bytes(), "not_json"),
+        (long.into_bytes(), "line_too_long"),
+        (br#"{"text":"a","text":"b"}"#.to_vec(), "duplicate_field"),
+        (br#"{"text":"a","sped":1}"#.to_vec(), "unknown_field"),
+        (br#"{"text":5}"#.to_vec(), "wrong_type"),
+        (br#"{"text":"a","seed":1.5}"#.to_vec(), "wrong_type"),
+        (br#"{"text":"a","seed":-1}"#.to_vec(), "out_of_range"),
+        (br#"{"text":"a","speaking_rate":9}"#.to_vec(), "out_of_range"),
+        (br#"{"text":"a","sample_rate_hz":1}"#.to_vec(), "out_of_range"),
+        (br#"{"text":"a","encoding":"mp3"}"#.to_vec(), "out_of_range"),
+        (br#"{"text":"a","lead_silence_ms":10001}"#.to_vec(), "out_of_range"),
+        (br#"{"text":"a","phonemes":"b"}"#.to_vec(), "conflicting_fields"),
+        (br#"{"text":"a","voice":"nobody"}"#.to_vec(), "unknown_voice"),
+        (br#"{"text":"a","speaker":"nobody"}"#.to_vec(), "unknown_speaker"),
+        (br#"{"text":"a","speaker_id":99}"#.to_vec(), "unknown_speaker"),
+        (br#"{"text":""}"#.to_vec(), "invalid_request"),
+        (br#"{"ssml":"<speak>"}"#.to_vec(), "invalid_request"),
+        (br#"{"text":"a","output":"../x.wav"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"/tmp/x.wav"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"a/../../x.wav"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"..\\x.wav"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"x\u0000.wav"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"Manifest.jsonl"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"nul.wav"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","id":""}"#.to_vec(), "bad_output"),
+        (br#"{"uttid":"g","syn_text":"a","prompt_text":"b"}"#.to_vec(), "unsupported_field"),
+    ];
+    let mut input = b"\xef\xbb\xbf{\"text\":\"first\"}\r\n".to_vec();
+    for (line, _) in &bad {
+        input.extend_from_slice(line);
+        input.push(b'\n');
+    }
+    input.extend_from_slice(b" \t\r\n\xef\xbb\xbf{\"text\":\"last\",\"output_file\":\"sub/last.wav\"}");
+    let out = scratch.path("out");
+    let (status, stderr) = batch(&scratch.input(&input), &out, &[]);
+    assert_eq!(status, 2, "{stderr}");
+    let records = records(&out);
+    assert_eq!(records.len(), bad.len() + 3);
+    for (at, record) in records.iter().enumerate() {
+        assert_eq!(record["line"], at + 1);
+    }
+    for ((line, code), record) in bad.iter().zip(&records[1..]) {
+        let line = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+        assert_eq!(record["error"]["code"], *code, "{line}: {record}");
+        assert!(record["error"]["message"].as_str().unwrap().len() < 1000, "{line}");
+    }
+    assert_eq!(records[bad.len() + 1]["status"], "skipped");
+    for (record, name) in [(&records[0], "000001.wav"), (&records[bad.len() + 2], "sub/last.wav")] {
+        assert_eq!((&record["status"], &record["output"]), (&json!("ok"), &json!(name)));
+        let reader = hound::WavReader::open(out.join(name)).unwrap();
+        assert_eq!(json!(reader.len()), record["samples"]);
+    }
+    assert_eq!(tree(&out).len(), 3, "{:?}", tree(&out).keys());
+    assert!(!scratch.path("x.wav").exists());
+}
+
+#[test]
+fn two_lines_that_claim_one_path_stop_everything() {
+    let scratch = Scratch::new();
+    for (first, second) in [("a.wav", "./a.wav"), ("a", "a/b.wav"), ("a/b.wav", "a")] {
+        let line = |output| format!("{}\n", json!({"text": "a", "output": output}));
+        let input = scratch.input(format!("{}{}", line(first), line(second)).as_bytes());
+        let out = scratch.path("out");
+        let (status, stderr) = batch(&input, &out, &[]);
+        assert_eq!(status, 2, "{stderr}");
+        assert!(stderr.contains("lines 1 and 2"), "{stderr}");
+        assert!(tree(&out).is_empty());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_does_not_lead_out() {
+    let scratch = Scratch::new();
+    let (out, outside) = (scratch.path("out"), scratch.path("outside"));
+    std::fs::create_dir_all(&out).unwrap();
+    std::fs::create_dir_all(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, out.join("link")).unwrap();
+    let input = scratch.input(br#"{"text":"a","output":"link/new/a.wav"}"#);
+    let (status, stderr) = batch(&input, &out, &[]);
+    assert_eq!(status, 2, "{stderr}");
+    assert_eq!(records(&out)[0]["error"]["code"], "bad_output");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn jobs_and_shards_do_not_change_a_byte() {
+    let scratch = Scratch::new();
+    let input = scratch.input(&lines(30));
+    let whole = scratch.path("whole");
+    assert_eq!(batch(&input, &whole, &[]).0, 0);
+    let expected = tree(&whole);
+    assert_eq!(expected.len(), 31);
+
+    let alone = scratch.path("alone");
+    assert_eq!(batch(&input, &alone, &["--jobs", "1"]).0, 0);
+    assert!(tree(&alone) == expected, "--jobs 1 gives other files");
+
+    let shards: Vec<PathBuf> = (0..3).map(|index| scratch.path(&format!("shard{index}"))).collect();
+    let merged = scratch.path("merged");
+    let mut arguments = vec!["--merge"];
+    arguments.extend(shards.iter().map(|shard| shard.to_str().unwrap()));
+    for (index, shard) in shards.iter().enumerate() {
+        if index == 2 {
+            let missing = told(command(&arguments[..3], &merged).output().unwrap());
+            assert!(missing.0 == 2 && missing.1.contains("shard 2 of 3 is missing"), "{}", missing.1);
+        }
+        assert_eq!(batch(&input, shard, &["--shard", &format!("{index}/3")]).0, 0);
+    }
+    assert_eq!(told(command(&arguments, &merged).output().unwrap()).0, 0);
+    assert!(tree(&merged) == expected, "the merged shards are other files");
+}
+
+#[test]
+fn a_second_run_redoes_what_is_missing_or_changed_and_nothing_else() {
+    let scratch = Scratch::new();
+    let (input, out) = (scratch.input(&lines(6)), scratch.path("out"));
+    assert_eq!(batch(&input, &out, &[]).0, 0);
+    let expected = tree(&out);
+    let kept = |more: &[&str], spoken: usize, kept: usize| {
+        let (status, stderr) = batch(&input, &out, more);
+        assert_eq!(status, 0, "{stderr}");
+        assert!(stderr.contains(&format!("{spoken} spoken, {kept} kept")), "{stderr}");
+    };
+    kept(&[], 0, 6);
+    std::fs::remove_file(out.join("d1/u1.wav")).unwrap();
+    std::fs::write(out.join("d2/u2.wav"), b"short").unwrap();
+    kept(&[], 2, 4);
+    assert!(tree(&out) == expected);
+    let mut damaged = expected[Path::new("d0/u0.wav")].clone();
+    damaged[100] ^= 1;
+    std::fs::write(out.join("d0/u0.wav"), damaged).unwrap();
+    kept(&["--verify"], 1, 5);
+    assert!(tree(&out) == expected);
+    kept(&["--rate", "1.5"], 6, 0);
+    let changed = String::from_utf8(lines(6)).unwrap().replace("\"seed\":3", "\"seed\":33");
+    std::fs::write(&input, changed).unwrap();
+    kept(&["--rate", "1.5"], 1, 5);
+}
+
+/// Kills `child` after `delay` unless it has ended.
+fn kill_after(mut child: Child, delay: Duration) {
+    std::thread::sleep(delay);
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+fn check_kills(count: usize, kills: u64) {
+    let scratch = Scratch::new();
+    let input = scratch.input(&lines(count));
+    let (whole, broken) = (scratch.path("whole"), scratch.path("broken"));
+    let began = std::time::Instant::now();
+    assert_eq!(batch(&input, &whole, &[]).0, 0);
+    let unbroken = began.elapsed();
+    for kill in 0..kills {
+        // Spread over the run; what is random is where the machine stands by then.
+        let delay = unbroken.mul_f64(0.2 + 0.8 * ((kill * 7 + 3) % 20) as f64 / 20.0);
+        kill_after(command(&[input.to_str().unwrap()], &broken).spawn().unwrap(), delay);
+        for (name, bytes) in tree(&broken) {
+            let is_wav = name.extension().is_some_and(|kind| kind == "wav");
+            let ours = name.starts_with(".mezzavoce-batch");
+            assert!(!is_wav || ours || tree(&whole)[&name] == bytes, "{} is half a file", name.display());
+        }
+    }
+    let (status, stderr) = batch(&input, &broken, &[]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(tree(&broken) == tree(&whole), "other files after {kills} kills");
+}
+
+#[test]
+fn a_killed_run_is_taken_up_again() {
+    check_kills(60, 3);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn five_hundred_lines_survive_twenty_kills() {
+    check_kills(500, 20);
+}
+
+#[test]
+fn stdin_and_several_files_are_read_in_their_order() {
+    let scratch = Scratch::new();
+    let (input, out) = (scratch.input(b"{\"text\":\"a\"}"), scratch.path("out"));
+    let mut child = command(&[input.to_str().unwrap(), "-"], &out).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"{\"text\":\"b\"}\n5").unwrap();
+    let (status, stderr) = told(child.wait_with_output().unwrap());
+    assert_eq!(status, 2, "{stderr}");
+    let records = records(&out);
+    let sources: Vec<&str> = records.iter().map(|record| record["source"].as_str().unwrap()).collect();
+    assert!(sources[0].ends_with("input.jsonl:1"), "{sources:?}");
+    assert_eq!(sources[1..], ["stdin:1", "stdin:2"]);
+}
+
+#[test]
+fn every_encoding_and_alias_is_served() {
+    let scratch = Scratch::new();
+    let input = [
+        json!({"text": "a", "id": "s", "encoding": "s16le", "sample_rate_hz": 8000}),
+        json!({"text": "a", "id": "m", "encoding": "mulaw", "sample_rate_hz": 8000}),
+        json!({"text": "a", "id": "f", "encoding": "f32le", "sample_rate_hz": 8000, "lead_silence_ms": 500}),
+        json!({"uttid": "g", "syn_text": "a", "prompt_text": "", "prompt_speech": null}),
+        json!({"text": "a", "id": "p", "speaker_id": null, "extra": 1}),
+    ];
+    let input = input.map(|line| line.to_string()).join("\n");
+    let out = scratch.path("out");
+    let (status, stderr) = batch(&scratch.input(input.as_bytes()), &out, &["--allow-unknown"]);
+    assert_eq!(status, 0, "{stderr}");
+    let samples = |at: usize| records(&out)[at]["samples"].as_u64().unwrap();
+    for (name, at, width) in [("s.s16", 0, 2), ("m.ul", 1, 1), ("f.f32", 2, 4)] {
+        assert_eq!(std::fs::metadata(out.join(name)).unwrap().len(), samples(at) * width, "{name}");
+    }
+    assert_eq!(samples(2), samples(0) + 4000);
+    assert!(out.join("g.wav").is_file() && out.join("p.wav").is_file());
+}
+
+#[test]
+fn what_a_person_asked_wrongly_has_its_status() {
+    let scratch = Scratch::new();
+    let input = scratch.input(&lines(1));
+    assert_eq!(batch(&scratch.path("missing.jsonl"), &scratch.path("out"), &[]).0, 5);
+    assert_eq!(batch(&input, &input, &[]).0, 5);
+    for shard in ["3/3", "x", "-1/2", "0/0"] {
+        assert_eq!(batch(&input, &scratch.path("out"), &["--shard", shard]).0, 2, "{shard}");
+    }
+}

@@ -1,0 +1,92 @@
+//! `batch --server`: what a server speaks is what `batch` speaks itself, and a server without room is asked again.
+
+mod server;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use mezzavoce::repertoire::VoiceSource;
+use serde_json::{Value, json};
+use server::support::root;
+use server::{options, start};
+
+fn batch(input: &Path, out: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mezzavoce"));
+    command.arg("batch").arg(input).arg("--out").arg(out).args(more).output().unwrap()
+}
+
+fn audio(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|kind| kind != "jsonl"))
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+fn manifest(directory: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(directory.join("manifest.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowded_server_speaks_every_line_as_batch_would() {
+    let mut options = options();
+    options.voice_options.engine.max_streams = 1;
+    options.voice_options.engine.queue = 1;
+    let tiny = root().join("models/tiny");
+    options.voices = vec![VoiceSource { name: Some("tiny".to_owned()), directory: Some(tiny.clone()) }];
+    let server = start(options).await.serving().await;
+    let scratch = tempfile::tempdir().unwrap();
+    let input = scratch.path().join("input.jsonl");
+    let encodings = ["wav", "s16le", "mulaw"];
+    let lines = (0..9).map(|n| {
+        let encoding = encodings[n % 3];
+        format!(
+            "{}\n",
+            json!({"id": format!("u{n}"), "text": "A word. And more.", "seed": n, "voice": "tiny",
+            "encoding": encoding, "sample_rate_hz": 8000 + 8000 * (n % 2), "lead_silence_ms": 30})
+        )
+    });
+    let mut text: String = lines.collect();
+    text.push_str("{\"text\":\"\"}\n{\"id\":\"nobody\",\"text\":\"a\",\"voice\":\"nobody\"}\n");
+    std::fs::write(&input, text).unwrap();
+
+    let address = server.address.trim_start_matches("http://").to_owned();
+    let (here, there) = (scratch.path().join("here"), scratch.path().join("there"));
+    let voice = format!("tiny={}", tiny.display());
+    let told = tokio::task::spawn_blocking({
+        let (input, here, there) = (input.clone(), here.clone(), there.clone());
+        move || {
+            let by_server = batch(&input, &there, &["--server", &address, "--jobs", "6"]);
+            (by_server, batch(&input, &here, &["--voice", &voice]))
+        }
+    });
+    let (by_server, by_itself) = told.await.unwrap();
+    for output in [&by_server, &by_itself] {
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let (expected, found) = (audio(&here), audio(&there));
+    assert_eq!(expected.len(), 9);
+    assert!(expected == found, "the server's audio is that of batch itself");
+    for (ours, servers) in manifest(&here).iter().zip(manifest(&there)) {
+        for field in ["line", "status", "samples", "seconds", "steps", "spans", "sha256", "processed_text"] {
+            assert_eq!(ours[field], servers[field], "{field}: {servers}");
+        }
+    }
+    let refused = server.counted("mezzavoce_refusals_total{reason=\"overloaded\"}");
+    println!("{refused} refusals, all of them mended by asking again");
+}
+
+#[test]
+fn a_server_that_is_not_there_ends_the_run_as_one_to_go_on_with() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = scratch.path().join("input.jsonl");
+    std::fs::write(&input, "{\"text\":\"a\"}\n").unwrap();
+    // Nothing listens on a port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let output =
+        batch(&input, &scratch.path().join("out"), &["--server", &address, "--server-patience", "500ms"]);
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
+}
