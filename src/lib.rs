@@ -23,6 +23,7 @@
 //! - [`repertoire`]: the voices of a server. [`transport`]: requests from the network to them, and back.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples. [`assembly`]: one passage's chunks, joined and accounted
 //!   for.
+//! - `finetune`, with the feature of that name: a voice and recordings become an adapted voice.
 //! - [`telemetry`]: log lines and metrics of all of this.
 //! - [`say`], [`serve`], [`batch`], [`inspect`], [`cli`]: the doors. [`signals`]: how they are told to end.
 //!
@@ -61,6 +62,7 @@ pub mod runtime;
 pub mod say;
 pub mod serve;
 pub mod signals;
+mod split_mix;
 pub mod synthesizer;
 pub mod telemetry;
 pub mod tempo;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// What each module of the library may name. `cli`, `batch`, `say`, `serve`, `inspect` and `telemetry` are doors and may name
 /// anything.
-const TABLE: [(&str, &[&str]); 21] = [
+const TABLE: [(&str, &[&str]); 22] = [
     ("error", &[]),
     ("precision", &["error"]),
     ("voice", &["error", "precision"]),
@@ -13,8 +13,9 @@ const TABLE: [(&str, &[&str]); 21] = [
     ("runtime", &["error", "precision", "graph"]),
     ("text", &["error", "voice"]),
     ("window", &[]),
+    ("split_mix", &[]),
     ("encoder", &["error", "voice", "precision", "runtime", "graph"]),
-    ("decoder", &["error", "voice", "precision", "runtime", "graph", "encoder"]),
+    ("decoder", &["error", "voice", "precision", "runtime", "graph", "encoder", "split_mix"]),
     ("postnet", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("vocoder", &["error", "voice", "precision", "runtime", "graph", "window"]),
     ("pcm", &["error"]),
@@ -60,7 +61,7 @@ const TABLE: [(&str, &[&str]); 21] = [
             "telemetry",
         ],
     ),
-    ("finetune", &["error", "voice", "text", "precision", "decoder", "pcm", "resample"]),
+    ("finetune", &["error", "voice", "text", "precision", "decoder", "pcm", "resample", "split_mix"]),
 ];
 const DOORS: [&str; 9] = ["cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 

@@ -3,6 +3,8 @@
 //! The prenet's dropout stays on at inference, as the voice was trained. The mask comes from a counter, not
 //! from a state, so a stream gets the same mask alone and in company. Never shared between streams.
 
+use crate::split_mix::{GOLDEN, mix};
+
 /// Which units of the prenet stay, for every step of one sentence.
 #[derive(Debug, Clone, Copy)]
 pub struct PrenetDropout {
@@ -30,17 +32,6 @@ impl PrenetDropout {
             }
         }
     }
-}
-
-/// 2⁶⁴ divided by the golden ratio: the increment of SplitMix64.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014).
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(GOLDEN);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! chain rule. The sums are f32. Never touches W0.
 
 use crate::error::{Error, Result};
+use crate::split_mix::{GOLDEN, mix};
 
 /// Which weights get an adapter: the attention projections.
 const ADAPTED: [&str; 4] = ["q_proj.weight", "k_proj.weight", "v_proj.weight", "out_proj.weight"];
@@ -114,17 +115,6 @@ impl Adapter {
 
 fn add_scaled(sum: &mut [f32], values: &[f32], factor: f32) {
     sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
-}
-
-/// 2⁶⁴ divided by the golden ratio: the increment of SplitMix64.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014).
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(GOLDEN);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
