@@ -3,15 +3,13 @@
 //! The file is safetensors: the weights as they rest, what rests beside them, and in its metadata how far the run has
 //! come and what it was. Never widens a number, and never goes on with a run of another kind.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
 use safetensors::SafeTensors;
-use safetensors::tensor::View;
 
-use super::atomic_file;
 use super::optimizer::Values;
+use super::tensor_file::{self, Stored, of_file};
 use super::trainer::{Progress, Trainer};
 use crate::error::{Error, Result};
 use crate::precision::Dtype;
@@ -22,46 +20,9 @@ const RUN: &str = "run";
 const PROGRESS: &str = "progress";
 const SCALER: &str = "scaler";
 
-struct Bytes {
-    dtype: safetensors::Dtype,
-    shape: [usize; 1],
-    data: Vec<u8>,
-}
-
-impl Bytes {
-    fn new(dtype: Dtype, data: Vec<u8>) -> Self {
-        let shape = [data.len() / dtype.size_bytes()];
-        Self { dtype: of_file(dtype), shape, data }
-    }
-}
-
-impl View for Bytes {
-    fn dtype(&self) -> safetensors::Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
-}
-
-fn of_file(dtype: Dtype) -> safetensors::Dtype {
-    match dtype {
-        Dtype::F16 => safetensors::Dtype::F16,
-        Dtype::BF16 => safetensors::Dtype::BF16,
-        Dtype::I8 => safetensors::Dtype::I8,
-        Dtype::U8 => safetensors::Dtype::U8,
-        Dtype::I16 => safetensors::Dtype::I16,
-        _ => safetensors::Dtype::F32,
-    }
+/// A flat tensor: its shape is the network's to know.
+fn flat(dtype: Dtype, data: Vec<u8>) -> Stored {
+    Stored { dtype, shape: vec![data.len() / dtype.size_bytes()], data }
 }
 
 impl Trainer {
@@ -73,9 +34,9 @@ impl Trainer {
         let mut tensors = Vec::new();
         for (name, slot) in &self.slots {
             let weights = self.parameters.host(name)?;
-            tensors.push((format!("{WEIGHTS}.{name}"), Bytes::new(weights.dtype(), weights.to_bytes())));
+            tensors.push((format!("{WEIGHTS}.{name}"), flat(weights.dtype(), weights.to_bytes())));
             for (part, dtype, data) in slot.parts() {
-                tensors.push((format!("{part}.{name}"), Bytes::new(dtype, data)));
+                tensors.push((format!("{part}.{name}"), flat(dtype, data)));
             }
         }
         let Progress { taken, tried } = self.progress;
@@ -85,8 +46,7 @@ impl Trainer {
             (PROGRESS.to_owned(), format!("{taken} {tried}")),
             (SCALER.to_owned(), scaler),
         ]);
-        let fault = |e| Error::Internal(format!("a checkpoint could not be laid out: {e}"));
-        atomic_file::write(path, &safetensors::serialize(tensors, Some(metadata)).map_err(fault)?)
+        tensor_file::write(path, tensors, metadata)
     }
 
     /// Goes on where the run at `path` stopped.

@@ -2,13 +2,11 @@
 //!
 //! Never changes the voice it came from.
 
-use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
-use safetensors::tensor::View;
-
 use super::atomic_file;
+use super::tensor_file::{self, Stored};
 use super::trainer::Trainer;
 use crate::error::{Error, Result};
 use crate::precision::{Dtype, cast};
@@ -64,30 +62,6 @@ fn copy_files(from: &Path, to: &Path, wanted: impl Fn(&str, u64) -> bool) -> Res
     Ok(())
 }
 
-struct Weights {
-    dtype: safetensors::Dtype,
-    shape: Vec<usize>,
-    data: Vec<u8>,
-}
-
-impl View for Weights {
-    fn dtype(&self) -> safetensors::Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
-}
-
 /// Writes the acoustic weights into `directory`: trained ones in f32 with all the bits that are known of them, the
 /// others of `voice` as they are.
 ///
@@ -98,12 +72,9 @@ pub fn write_weights(trainer: &Trainer, voice: &Voice, directory: &Path) -> Resu
     for (name, shape, trained) in trainer.parameters().iter() {
         let values = if trained { trainer.master(name)? } else { voice.acoustic.f32(name)? };
         let data = cast::from_f32(&values, Dtype::F32)?;
-        tensors
-            .push((name.to_owned(), Weights { dtype: safetensors::Dtype::F32, shape: shape.to_vec(), data }));
+        tensors.push((name.to_owned(), Stored { dtype: Dtype::F32, shape: shape.to_vec(), data }));
     }
     // `transformers` refuses a file that does not say who it is for.
     let metadata = [("format".to_owned(), "pt".to_owned())].into();
-    let fault = |e| Error::Internal(format!("a model could not be laid out: {e}"));
-    let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(fault)?;
-    atomic_file::write(&directory.join(WEIGHTS), &bytes)
+    tensor_file::write(&directory.join(WEIGHTS), tensors, metadata)
 }

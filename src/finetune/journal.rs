@@ -7,8 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
+use super::atomic_file;
 use crate::error::{Error, Result};
 
 const HEADER: &str = "tried,taken,total,before_postnet,after_postnet,stop,guided_attention,validation,learning_rate,\
@@ -60,11 +59,7 @@ impl Journal {
             Err(e) if tried > 0 && e.kind() != std::io::ErrorKind::NotFound => return Err(refused(e)),
             _ => format!("{HEADER}\n"),
         };
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut cut = NamedTempFile::new_in(directory).map_err(refused)?;
-        cut.write_all(before.as_bytes()).map_err(refused)?;
-        cut.persist(path).map_err(|e| refused(e.error))?;
+        atomic_file::write(path, before.as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).map_err(refused)?;
         Ok(Self { path: path.to_owned(), file })
     }

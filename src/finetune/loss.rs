@@ -71,6 +71,40 @@ impl Loss {
     }
 }
 
+/// The parts of a loss as numbers, or of the mean of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Losses {
+    pub before_postnet: f32,
+    pub after_postnet: f32,
+    pub stop: f32,
+    pub guided_attention: f32,
+}
+
+impl Losses {
+    pub fn total(&self) -> f32 {
+        self.before_postnet + self.after_postnet + self.stop + self.guided_attention
+    }
+
+    pub fn of(loss: &Loss) -> Self {
+        let value = |part: &Tensor<1>| part.clone().into_scalar::<f32>();
+        Self {
+            before_postnet: value(&loss.before_postnet),
+            after_postnet: value(&loss.after_postnet),
+            stop: value(&loss.stop),
+            guided_attention: loss.guided_attention.as_ref().map_or(0.0, value),
+        }
+    }
+
+    /// Adds `other`, of which there are `count`.
+    pub fn add_mean(&mut self, other: Self, count: usize) {
+        let share = 1.0 / count as f32;
+        self.before_postnet += other.before_postnet * share;
+        self.after_postnet += other.after_postnet * share;
+        self.stop += other.stop * share;
+        self.guided_attention += other.guided_attention * share;
+    }
+}
+
 /// The attention of the first heads of every layer, weighed by its distance from the diagonal.
 fn guided_attention(
     attentions: Vec<Tensor<4>>,

@@ -19,4 +19,5 @@ pub mod patience;
 pub mod recording;
 pub mod schedule;
 pub mod selection;
+mod tensor_file;
 pub mod trainer;

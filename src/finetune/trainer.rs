@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 
-use super::loss::Loss;
+use super::loss::{Loss, Losses};
 use super::network::{Arithmetic, Batch, Dropout, Network, Parameters, part};
-use super::optimizer::{AdamW, Rest, Slot, Values};
+use super::optimizer::{AdamW, Rest, Slot, Step, Values};
 use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::precision::scaler::{LossScaler, ScalerRule};
@@ -62,40 +62,6 @@ pub struct StepReport {
     pub loss_scale: f32,
     /// The first tensor that was not finite: the step was skipped.
     pub skipped: Option<String>,
-}
-
-/// The parts of a loss.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Losses {
-    pub before_postnet: f32,
-    pub after_postnet: f32,
-    pub stop: f32,
-    pub guided_attention: f32,
-}
-
-impl Losses {
-    pub fn total(&self) -> f32 {
-        self.before_postnet + self.after_postnet + self.stop + self.guided_attention
-    }
-
-    fn of(loss: &Loss) -> Self {
-        let value = |part: &burn::tensor::Tensor<1>| part.clone().into_scalar::<f32>();
-        Self {
-            before_postnet: value(&loss.before_postnet),
-            after_postnet: value(&loss.after_postnet),
-            stop: value(&loss.stop),
-            guided_attention: loss.guided_attention.as_ref().map_or(0.0, value),
-        }
-    }
-
-    /// Adds `other`, of which there are `count`.
-    fn add_mean(&mut self, other: Self, count: usize) {
-        let share = 1.0 / count as f32;
-        self.before_postnet += other.before_postnet * share;
-        self.after_postnet += other.after_postnet * share;
-        self.stop += other.stop * share;
-        self.guided_attention += other.guided_attention * share;
-    }
 }
 
 impl Trainer {
@@ -225,10 +191,7 @@ impl Trainer {
                 skipped.get_or_insert_with(|| name.to_owned());
             }
             let Some(slot) = slots.get_mut(name).filter(|_| skipped.is_none()) else { return Ok(()) };
-            let mut weights = parameters.host(name)?;
-            step.take(&mut weights, slot, &gradient)?;
-            parameters.update(name, weights);
-            Ok(())
+            move_weight(parameters, name, slot, &step, &gradient)
         };
         let network =
             Network { config: &self.config, arithmetic: self.arithmetic, device: self.device.clone() };
@@ -261,9 +224,7 @@ impl Trainer {
             let gradient = if factor == 1.0 { gradient } else { scaled(&gradient, factor) };
             let missing = || Error::Internal(format!("{name} has no optimizer state"));
             let slot = self.slots.get_mut(&name).ok_or_else(missing)?;
-            let mut weights = self.parameters.host(&name)?;
-            step.take(&mut weights, slot, &gradient)?;
-            self.parameters.update(&name, weights);
+            move_weight(&mut self.parameters, &name, slot, &step, &gradient)?;
         }
         Ok(())
     }
@@ -336,6 +297,19 @@ pub struct BytesPerParameter {
     pub gradients: f64,
     pub residual: f64,
     pub states: f64,
+}
+
+fn move_weight(
+    parameters: &mut Parameters,
+    name: &str,
+    slot: &mut Slot,
+    step: &Step,
+    gradient: &Values,
+) -> Result<()> {
+    let mut weights = parameters.host(name)?;
+    step.take(&mut weights, slot, gradient)?;
+    parameters.update(name, weights);
+    Ok(())
 }
 
 /// Sums of several batches are f32, whatever the gradients are.

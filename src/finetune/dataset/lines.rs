@@ -4,11 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{BadLine, Clip, Format, Listed};
-
-/// Fields that hold the text, the likeliest first.
-const TEXTS: [&str; 5] = ["text", "transcription", "transcript", "sentence", "normalized_text"];
-const SPEAKERS: [&str; 3] = ["speaker", "speaker_id", "speaker_name"];
+use super::{BadLine, Clip, Format, Listed, SPEAKERS, TEXTS};
 
 pub fn read(text: &str, root: &Path) -> Listed {
     let (mut clips, mut bad_lines, mut format) = (vec![], vec![], Format::NeMo);

@@ -51,6 +51,10 @@ pub enum Format {
     NeMo,
 }
 
+/// Fields and columns that hold the text, the likeliest first.
+const TEXTS: [&str; 5] = ["text", "transcription", "transcript", "sentence", "normalized_text"];
+const SPEAKERS: [&str; 3] = ["speaker", "speaker_id", "speaker_name"];
+
 /// A listing above this is no listing.
 const LISTING_BYTES: u64 = 256 << 20;
 

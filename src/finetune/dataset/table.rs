@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{BadLine, Clip, Format, Listed};
+use super::{BadLine, Clip, Format, Listed, SPEAKERS, TEXTS};
 
 pub fn read(text: &str, root: &Path) -> Listed {
     let header = text.lines().next().unwrap_or_default();
@@ -52,9 +52,8 @@ fn audio_folder(text: &str, root: &Path) -> Listed {
     let header = reader.headers().map_err(|e| e.to_string())?.clone();
     let column = |names: &[&str]| names.iter().find_map(|name| header.iter().position(|h| h.trim() == *name));
     let file = column(&["file_name"]).ok_or("no column is called `file_name`")?;
-    let words = column(&["text", "transcription", "transcript", "sentence", "normalized_text"])
-        .ok_or("no column holds the text: `text` or `transcription`")?;
-    let speaker = column(&["speaker", "speaker_id", "speaker_name"]);
+    let words = column(&TEXTS).ok_or("no column holds the text: `text` or `transcription`")?;
+    let speaker = column(&SPEAKERS);
     let (mut clips, mut bad_lines) = (vec![], vec![]);
     for record in reader.records() {
         let record = record.map_err(|e| e.to_string())?;
