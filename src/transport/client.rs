@@ -12,7 +12,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::pb::{self, speech_client::SpeechClient, synthesize_response::Event};
 use super::refusal::RETRY_AFTER;
-use super::request::ENCODINGS;
+use super::request::named;
 use crate::assembly::{Account, Silences, Span};
 use crate::codec::Encoding;
 use crate::error::{Error, Excerpt, Result};
@@ -219,8 +219,6 @@ async fn ask(
         DateOrder::MonthFirst => pb::DateOrder::Unspecified,
         DateOrder::DayFirst => pb::DateOrder::DayFirst,
     };
-    let known = ENCODINGS.iter().find(|(encoding, _)| *encoding == request.encoding);
-    let encoding = known.map_or(pb::AudioEncoding::Unspecified, |(_, named)| *named);
     let config = pb::SynthesisConfig {
         voice: request.voice,
         speaker: request.speaker.map(|speaker| match speaker {
@@ -229,7 +227,7 @@ async fn ask(
         }),
         seed: Some(request.seed),
         speaking_rate: request.speaking_rate,
-        encoding: encoding.into(),
+        encoding: named(request.encoding).into(),
         sample_rate_hz: request.sample_rate_hz.unwrap_or_default(),
         lead_silence_ms: request.silences.lead_ms,
         tail_silence_ms: request.silences.tail_ms,

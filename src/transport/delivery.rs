@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::feed::{Fed, Feed};
 use super::pb::{self, synthesize_response::Event};
 use super::refusal::status;
-use super::request::{ENCODINGS, Wanted};
+use super::request::{Wanted, named};
 use super::responses::{InFlight, Interrupted, Outbox, Responses, response};
 use crate::assembly::{Account, Assembly, Spaced, Span};
 use crate::engine::{AudioChunk, AudioStream, TextInlet};
@@ -172,9 +172,8 @@ impl Delivery {
 
     fn started(&self, processed_text: String) -> pb::Started {
         let Accepted { id, voice, wanted, .. } = &self.accepted;
-        let encoding = ENCODINGS.iter().find(|(encoding, _)| *encoding == wanted.format.encoding);
         let format = pb::AudioFormat {
-            encoding: encoding.map_or(pb::AudioEncoding::Unspecified, |(_, named)| *named).into(),
+            encoding: named(wanted.format.encoding).into(),
             sample_rate_hz: wanted.format.sample_rate_hz,
             channels: 1,
         };

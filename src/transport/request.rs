@@ -34,6 +34,12 @@ pub const ENCODINGS: [(Encoding, pb::AudioEncoding); 4] = [
     (Encoding::WavS16, pb::AudioEncoding::WavS16),
 ];
 
+/// What the protocol calls `encoding`.
+pub fn named(encoding: Encoding) -> pb::AudioEncoding {
+    let known = ENCODINGS.iter().find(|(own, _)| *own == encoding);
+    known.map_or(pb::AudioEncoding::Unspecified, |(_, named)| *named)
+}
+
 /// How a request wants to be spoken and delivered.
 #[derive(Debug, Clone)]
 pub struct Wanted {
