@@ -4,7 +4,6 @@
 //! gives. Pieces may end anywhere, inside a word or a number too. Time is linear in the length of the text. Never
 //! speaks a word before its end is seen.
 
-use super::clean::{Notation, clean};
 use super::html::MAX_TAG_CHARACTERS;
 use super::segment::{Pause, end_of_sentence, needs_whole_word, sentences};
 use super::{Collector, Frontend, Markup, Reading, Segment};
@@ -226,7 +225,7 @@ impl IncrementalText {
     /// The words of `pending` between two bytes, cleaned.
     fn cleaned(&self, frontend: &Frontend, from: usize, to: usize) -> Vec<String> {
         let raw = self.pending.get(from..to).unwrap_or_default();
-        let cleaned = clean(raw, &self.reading, Notation { html: true, phonemes: frontend.speller.is_ipa() });
+        let cleaned = frontend.clean(raw, &self.reading);
         cleaned.text.split_whitespace().map(str::to_owned).collect()
     }
 
@@ -245,11 +244,7 @@ impl IncrementalText {
         let before = self.cut.replace(cut);
         let stand_in = before.map_or("", Cut::stand_in);
         let text = self.pending.get(self.start..at).unwrap_or_default();
-        let cleaned = clean(
-            &format!("{stand_in}{text}"),
-            &self.reading,
-            Notation { html: true, phonemes: frontend.speller.is_ipa() },
-        );
+        let cleaned = frontend.clean(&format!("{stand_in}{text}"), &self.reading);
         (self.start, self.blank, self.held) = (at, true, None);
 
         let mut phonemes = cleaned.phonemes.into_iter();

@@ -145,6 +145,11 @@ impl Frontend {
         if self.speller.is_ipa() { Vec::new() } else { lexicon.phonemic() }
     }
 
+    /// A text as people write it, cleaned.
+    fn clean(&self, text: &str, reading: &Reading) -> clean::Cleaned {
+        clean::clean(text, reading, clean::Notation { html: true, phonemes: self.speller.is_ipa() })
+    }
+
     /// The segments of `text`, in order, read as `reading` says.
     ///
     /// # Errors
@@ -153,8 +158,7 @@ impl Frontend {
     pub fn segments(&self, text: &str, reading: &Reading) -> Result<Vec<Segment>> {
         check_length(text)?;
         self.check_reading(reading)?;
-        let cleaned =
-            clean::clean(text, reading, clean::Notation { html: true, phonemes: self.speller.is_ipa() });
+        let cleaned = self.clean(text, reading);
         let mut phonemes = cleaned.phonemes.into_iter();
         let mut out = Collector::default();
         for (sentence, pause) in segment::sentences(&cleaned.text) {
