@@ -26,7 +26,7 @@ use ledger::Ledger;
 use line::{Job, MAX_LINE_BYTES, Refusal, parse};
 use output::{Claims, OWN_PREFIX, output_path};
 use remote::Server;
-use run::{Cast, LINES_BESIDE, Run};
+use run::{LINES_BESIDE, Run, Source};
 use settings::{Defaults, file_hash, voice_hash};
 use speak::Place;
 use summary::{Progress, Totals};
@@ -67,11 +67,11 @@ pub fn batch(args: &Batch) -> Result<()> {
 
     let manifest = out.join(format!("manifest{suffix}.jsonl"));
     let ledger = Ledger::open(&manifest, &journal)?;
-    let (cast, defaults) = cast(args)?;
+    let (source, defaults) = source(args)?;
     let progress = Progress::new(survey);
     let run = Run {
         place: Place { out, work: work.clone() },
-        cast,
+        source,
         defaults,
         args,
         ledger: Mutex::new(ledger),
@@ -145,7 +145,7 @@ fn read(line: &Line, args: &Batch) -> Result<(Job, String), (Refusal, Option<Str
 }
 
 /// Who speaks, and what holds for lines that do not say.
-fn cast(args: &Batch) -> Result<(Cast, Defaults)> {
+fn source(args: &Batch) -> Result<(Source, Defaults)> {
     let defaults = |run_hash, voice_hashes| Defaults {
         seed: args.seed,
         speaking_rate: args.rate,
@@ -160,7 +160,7 @@ fn cast(args: &Batch) -> Result<(Cast, Defaults)> {
         let (timeout, patience) = (args.server_timeout, args.server_patience);
         let server = Server { address: address.clone(), timeout, patience };
         // What the server's voices are made of is not known here: `--verify` and a new --out are for that.
-        return Ok((Cast::There(server), defaults(format!("server {address}"), Vec::new())));
+        return Ok((Source::Server(Arc::new(server)), defaults(format!("server {address}"), Vec::new())));
     }
     let sources = match args.voices.as_slice() {
         [] => vec![VoiceSource { name: Some("default".to_owned()), directory: None }],
@@ -188,7 +188,7 @@ fn cast(args: &Batch) -> Result<(Cast, Defaults)> {
         .map(|(voice, source)| Ok((voice.name.clone(), voice_hash(source.directory.as_deref())?)));
     let run_hash = format!("{} {precision:?} {accelerator:?} {lexicon_hash:?}", env!("CARGO_PKG_VERSION"));
     let defaults = defaults(run_hash, hashes.collect::<Result<_>>()?);
-    Ok((Cast::Here(repertoire), defaults))
+    Ok((Source::Voices(Box::new(repertoire)), defaults))
 }
 
 impl Totals {

@@ -38,7 +38,7 @@ struct Task {
 /// What the threads of a run share.
 pub struct Run<'a> {
     pub place: Place,
-    pub cast: Cast,
+    pub source: Source,
     pub defaults: Defaults,
     pub args: &'a Batch,
     pub ledger: Mutex<Ledger>,
@@ -48,55 +48,55 @@ pub struct Run<'a> {
 }
 
 /// Who speaks the lines of a run.
-pub enum Cast {
-    Here(Repertoire),
-    There(Server),
+pub enum Source {
+    Voices(Box<Repertoire>),
+    Server(Arc<Server>),
 }
 
-/// A job with everything decided that can be decided here.
+impl Source {
+    /// Decides what `job`, which goes to `output`, leaves open.
+    fn resolve(&self, job: Job, output: String, defaults: &Defaults) -> Result<Work, Refusal> {
+        Ok(match self {
+            Self::Voices(voices) => Work::Here(Box::new(resolve(job, output, voices, defaults)?)),
+            Self::Server(server) => {
+                Work::There(Arc::clone(server), Box::new(resolve_for_server(job, output, defaults)?))
+            }
+        })
+    }
+}
+
+/// A job with everything decided that can be decided here, and who speaks it.
 enum Work {
     Here(Box<Resolved>),
-    There(Box<RemoteJob>),
+    There(Arc<Server>, Box<RemoteJob>),
 }
 
 impl Work {
     fn output(&self) -> &str {
         match self {
             Self::Here(job) => &job.output,
-            Self::There(job) => &job.output,
+            Self::There(_, job) => &job.output,
         }
     }
 
     fn key(&self) -> &str {
         match self {
             Self::Here(job) => &job.key,
-            Self::There(job) => &job.key,
+            Self::There(_, job) => &job.key,
         }
     }
 
     fn text_bytes(&self) -> usize {
         match self {
             Self::Here(job) => job.script.text().len(),
-            Self::There(job) => job.request.script.text().len(),
+            Self::There(_, job) => job.request.script.text().len(),
         }
     }
-}
 
-impl Cast {
-    fn resolve(&self, job: Job, output: String, defaults: &Defaults) -> Result<Work, Refusal> {
+    fn speak(&self, place: &Place, stopped: &AtomicBool) -> Result<Spoken, Trouble> {
         match self {
-            Self::Here(voices) => resolve(job, output, voices, defaults).map(|job| Work::Here(Box::new(job))),
-            Self::There(_) => resolve_for_server(job, output, defaults).map(|job| Work::There(Box::new(job))),
-        }
-    }
-
-    fn speak(&self, work: &Work, place: &Place, stopped: &AtomicBool) -> Result<Spoken, Trouble> {
-        match (self, work) {
-            (Self::There(server), Work::There(job)) => server.speak(job, place, stopped),
-            (_, Work::Here(job)) => speak(job, place, stopped),
-            (Self::Here(_), Work::There(_)) => {
-                Err(Trouble::Run(Error::Internal("a job for a server, and no server".to_owned())))
-            }
+            Self::Here(job) => speak(job, place, stopped),
+            Self::There(server, job) => server.speak(job, place, stopped),
         }
     }
 }
@@ -171,7 +171,7 @@ impl Run<'_> {
             }
         };
         let id = job.id.clone();
-        let job = match self.cast.resolve(job, output.clone(), &self.defaults) {
+        let job = match self.source.resolve(job, output.clone(), &self.defaults) {
             Ok(job) => job,
             Err(refusal) => {
                 self.fail(line.number, line.source, id, output, refusal, line.length)?;
@@ -216,7 +216,7 @@ impl Run<'_> {
 
     fn carry_out(&self, task: Task) -> Result<()> {
         let Task { number, source, id, length, job } = task;
-        match self.cast.speak(&job, &self.place, &self.stopped) {
+        match job.speak(&self.place, &self.stopped) {
             Ok(spoken) => {
                 let (output, spoken) = (Some(job.output().to_owned()), Some(spoken));
                 let record =
