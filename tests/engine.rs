@@ -500,6 +500,8 @@ fn what_waits_is_expected_to_take_as_long_as_what_has_been() {
     drop(streams);
     wait_until("nobody waits", || fixture.stats().queued.load(Ordering::Relaxed) == 0);
     wait_until("all places are free", || fixture.in_flight() == 0);
+    // The permit goes with the stream, the row between two steps.
+    wait_until("the row is free", || fixture.stats().seated.load(Ordering::Relaxed) == 0);
     assert_eq!(fixture.stats().expected_wait(), Duration::ZERO);
 }
 
