@@ -51,6 +51,9 @@ use speller::{Atom, Speller};
 /// The longest text of one request, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
+/// The most that lexicons may say in one text, in bytes of UTF-8: a short word can have a long entry.
+pub const MAX_LEXICON_SPEECH_BYTES: usize = MAX_TEXT_BYTES;
+
 /// The most characters that one [`Segment`] reports as unmapped.
 pub const MAX_UNMAPPED: usize = 64;
 
@@ -175,9 +178,17 @@ impl Frontend {
         phonemes: &mut std::vec::IntoIter<String>,
         out: &mut Collector,
     ) {
+        if out.overflowed {
+            return;
+        }
         let lexicons: Vec<&Lexicon> =
             [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
-        let (sentence, given) = lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes);
+        let applied =
+            lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes, &mut out.lexicon_room);
+        let Some((sentence, given)) = applied else {
+            out.overflowed = true;
+            return;
+        };
         let verbal = normalize::verbalize(&sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
         let atoms = self.speller.atoms(&verbal.text, given);
@@ -289,14 +300,39 @@ fn check_length(text: &str) -> Result<()> {
     Ok(())
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Collector {
     segments: Vec<Segment>,
     /// Reported with the next segment.
     unmapped: Vec<char>,
+    /// Bytes that lexicons may still say.
+    lexicon_room: usize,
+    /// They had more to say: what follows is not read, and the text is refused.
+    overflowed: bool,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self {
+            segments: Vec::new(),
+            unmapped: Vec::new(),
+            lexicon_room: MAX_LEXICON_SPEECH_BYTES,
+            overflowed: false,
+        }
+    }
 }
 
 impl Collector {
+    fn check(&self) -> Result<()> {
+        if self.overflowed {
+            return Err(Error::InvalidRequest(format!(
+                "the lexicon's entries for this text have more than {MAX_LEXICON_SPEECH_BYTES} bytes in all: send \
+                 it in parts"
+            )));
+        }
+        Ok(())
+    }
+
     fn push(&mut self, mut segment: Segment) {
         segment.unmapped = std::mem::take(&mut self.unmapped);
         self.segments.push(segment);
@@ -310,6 +346,7 @@ impl Collector {
     }
 
     fn finish(mut self) -> Result<Vec<Segment>> {
+        self.check()?;
         match self.segments.last_mut() {
             Some(last) => report(&mut last.unmapped, self.unmapped),
             None if self.unmapped.is_empty() => {
