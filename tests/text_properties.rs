@@ -50,6 +50,12 @@ fn check_bounds(text: &str) {
     });
 }
 
+/// Letters that are told by name where they stand alone.
+const GREEK: [&str; 24] = [
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
+    "nu", "xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+];
+
 /// Whether `c` is heard in `said` or named in `reported`.
 fn is_accounted(c: char, said: &str, reported: &str) -> bool {
     let plain: Vec<char> = c.to_string().nfkd().flat_map(char::to_lowercase).collect();
@@ -61,6 +67,8 @@ fn is_accounted(c: char, said: &str, reported: &str) -> bool {
         || plain.iter().all(heard)
         || plain.iter().any(|part| part.is_alphabetic() && (reported.contains(*part) || said.contains(*part)))
         || (is_number && said.contains(char::is_alphabetic))
+        || (plain.iter().any(|c| matches!(c, 'α'..='ω' | '∆'))
+            && GREEK.iter().any(|name| said.contains(name)))
 }
 
 /// Runs of letters that no table holds, with marks and sevens between them.

@@ -19,7 +19,10 @@ const TABLE: &[(&str, &str, When)] = &[
     ("approx", "approximately", When::Stop),
     ("apr", "April", When::Digit),
     ("apt", "apartment", When::Digit),
+    ("appt", "appointment", When::StopOrEnd),
     ("art", "article", When::Digit),
+    ("assn", "association", When::StopOrEnd),
+    ("asst", "assistant", When::Stop),
     ("aug", "August", When::Digit),
     ("ave", "avenue", When::StopOrEnd),
     ("bldg", "building", When::StopOrEnd),
@@ -36,15 +39,19 @@ const TABLE: &[(&str, &str, When)] = &[
     ("dec", "December", When::Digit),
     ("dept", "department", When::Stop),
     ("dr", "doctor", When::Stop),
+    ("dist", "district", When::Stop),
     ("e.g", "for example", When::Stop),
+    ("ea", "each", When::StopOrEnd),
     ("eq", "equation", When::Digit),
     ("esq", "esquire", When::StopOrEnd),
     ("est", "established", When::Digit),
     ("etc", "et cetera", When::StopOrEnd),
+    ("excl", "excluding", When::Stop),
     ("ext", "extension", When::Digit),
     ("feb", "February", When::Digit),
     ("fig", "figure", When::Digit),
     ("figs", "figures", When::Digit),
+    ("fri", "Friday", When::StopOrEnd),
     ("ft", "fort", When::Stop),
     ("gen", "general", When::Stop),
     ("gov", "governor", When::Stop),
@@ -52,16 +59,22 @@ const TABLE: &[(&str, &str, When)] = &[
     ("hwy", "highway", When::StopOrEnd),
     ("i.e", "that is", When::Stop),
     ("inc", "incorporated", When::StopOrEnd),
+    ("incl", "including", When::Stop),
     ("jan", "January", When::Digit),
     ("jr", "junior", When::StopOrEnd),
     ("jul", "July", When::Digit),
     ("jun", "June", When::Digit),
+    ("lat", "latitude", When::Digit),
+    ("ll", "lines", When::Digit),
     ("ln", "lane", When::StopOrEnd),
     ("lt", "lieutenant", When::Stop),
     ("ltd", "limited", When::StopOrEnd),
     ("maj", "major", When::Stop),
     ("mar", "March", When::Digit),
     ("messrs", "messers", When::Stop),
+    ("mgr", "manager", When::StopOrEnd),
+    ("misc", "miscellaneous", When::Stop),
+    ("mon", "Monday", When::StopOrEnd),
     ("mr", "mister", When::Stop),
     ("mrs", "missus", When::Stop),
     ("ms", "miz", When::Stop),
@@ -74,6 +87,7 @@ const TABLE: &[(&str, &str, When)] = &[
     ("p", "page", When::Digit),
     ("ph.d", "P H D", When::StopOrEnd),
     ("pkwy", "parkway", When::StopOrEnd),
+    ("pop", "population", When::Digit),
     ("pp", "pages", When::Digit),
     ("pres", "president", When::Stop),
     ("prof", "professor", When::Stop),
@@ -81,6 +95,8 @@ const TABLE: &[(&str, &str, When)] = &[
     ("rd", "road", When::StopOrEnd),
     ("rep", "representative", When::Stop),
     ("rev", "reverend", When::Stop),
+    ("rm", "room", When::Digit),
+    ("sc", "scene", When::Digit),
     ("sec", "section", When::Digit),
     ("sen", "senator", When::Stop),
     ("sept", "September", When::Digit),
@@ -89,12 +105,24 @@ const TABLE: &[(&str, &str, When)] = &[
     ("st", "saint", When::Stop),
     ("ste", "suite", When::Digit),
     ("supt", "superintendent", When::Stop),
+    ("tab", "table", When::Digit),
     ("tel", "telephone", When::Digit),
+    ("thu", "Thursday", When::StopOrEnd),
+    ("thur", "Thursday", When::StopOrEnd),
+    ("thurs", "Thursday", When::StopOrEnd),
+    ("tue", "Tuesday", When::StopOrEnd),
+    ("tues", "Tuesday", When::StopOrEnd),
     ("univ", "university", When::Stop),
     ("viz", "namely", When::Stop),
     ("vol", "volume", When::Digit),
     ("vols", "volumes", When::Digit),
     ("vs", "versus", When::Stop),
+];
+
+/// Units that are written with a stop as often as without; where they end a sentence, a capital follows.
+const STOPPED_UNITS: &[&str] = &[
+    "fl", "gal", "hr", "hrs", "lb", "lbs", "min", "mins", "mo", "mos", "oz", "qt", "sec", "secs", "sq",
+    "tbsp", "tsp", "wk", "wks", "yd", "yds", "yr", "yrs",
 ];
 
 fn entry(word: &str) -> Option<&'static (&'static str, &'static str, When)> {
@@ -109,7 +137,9 @@ pub fn is_abbreviation(word: &str) -> bool {
 /// Whether a stop after `word` ends the sentence only when a capital follows: `etc.`, `p.m.`. After
 /// `U.S.` a capital is as often the next word of a name.
 pub fn ends_only_before_capital(word: &str) -> bool {
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
     entry(word).is_some_and(|(_, _, when)| *when == When::StopOrEnd)
+        || STOPPED_UNITS.iter().any(|short| short.eq_ignore_ascii_case(unit))
         || (is_dotted_initials(word) && word.starts_with(char::is_lowercase))
 }
 
@@ -143,9 +173,22 @@ pub fn expansion(word: &str, beside: &Neighbours) -> Option<&'static str> {
     if word == "Dr" && after_name && !names && !beside.before.is_some_and(opens_sentence) {
         return Some("drive");
     }
+    let measured = beside.before.is_some_and(|before| before.starts_with(|c: char| c.is_ascii_digit()));
+    if word.eq_ignore_ascii_case("ft") && (measured || !names) {
+        return None;
+    }
     let (_, full, when) = entry(word)?;
-    let digit_follows = next.is_some_and(|c| c.is_ascii_digit());
-    (*when != When::Digit || digit_follows).then_some(*full)
+    let counted = beside.next.is_some_and(begins_with_number);
+    let reverend = *full != "reverend" || next.is_some_and(char::is_uppercase);
+    (reverend && (*when != When::Digit || counted)).then_some(*full)
+}
+
+/// `5`, `#5`, `(5` or `II`, beside which words are written short: `vol. II`. A single letter is more often a word.
+pub fn begins_with_number(word: &str) -> bool {
+    let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let numeral = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let roman = (2..=6).contains(&numeral.len()) && numeral.bytes().all(|c| matches!(c, b'I' | b'V' | b'X'));
+    word.starts_with(|c: char| c.is_ascii_digit()) || roman
 }
 
 /// Words that begin a sentence and are hardly ever part of a name, in lower case.
@@ -197,6 +240,7 @@ const OPENERS: &[&str] = &[
     "meanwhile",
     "most",
     "my",
+    "no",
     "nobody",
     "not",
     "nothing",

@@ -5,7 +5,7 @@
 //!
 //! Never removes a letter, a digit or a sign that has a name.
 
-use super::forms::{decimal_digit, push_apart, push_composed, push_plain_form};
+use super::forms::{decimal_digit, push_apart, push_composed, push_plain_form, push_power};
 use super::markdown::{strip_line_markup, strip_links};
 use super::{Markup, Reading, html};
 
@@ -96,11 +96,15 @@ fn plain_characters(text: &str, reading: &Reading, notation: Notation, out: &mut
                 out.push(',')
             }
             '٫' if in_number => out.push('.'),
-            '‘' | '’' | '‚' | '‛' | '′' | 'ʼ' | '´' => out.push('\''),
+            '‘' | '’' | '‚' | '‛' | '′' | 'ʼ' | '´' | '‹' | '›' => out.push('\''),
             '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '「' | '」' | '『' | '』' => {
                 out.push('"')
             }
             '…' => out.push_str("..."),
+            '.' if out.ends_with(". . ") => {
+                out.truncate(out.len() - 3);
+                out.push_str("..");
+            }
             '\u{2010}' | '\u{2011}' | '−' | '﹣' | '－' => out.push('-'),
             '\u{2012}'..='\u{2015}' => out.push('—'),
             '\u{301c}' | '∼' => out.push('~'),
@@ -115,6 +119,7 @@ fn plain_characters(text: &str, reading: &Reading, notation: Notation, out: &mut
             c if is_invisible(c) => {}
             c if decimal_digit(c).is_some() => out.extend(decimal_digit(c)),
             c if push_plain_form(c, &mut chars, out) => {}
+            '^' if push_power(&mut chars, out) => {}
             c if is_emoji(c) && reading.markup != Markup::Strip => out.push(c),
             c if c.is_whitespace() || c.is_control() || is_emoji(c) => out.push(' '),
             c => push_composed(c, &mut chars, |mark| is_invisible(mark) || is_emoji(mark), out),

@@ -45,6 +45,9 @@ const ENCLOSED: [(u32, u32, u32); 14] = [
 /// Letters of a word that a square or a cube may follow: `cm²`. After longer words it is a footnote.
 const MAX_UNIT_LETTERS: usize = 3;
 
+/// More digits than these behind `^` are no power that is said as one.
+const MAX_POWER_DIGITS: usize = 3;
+
 /// The value of a decimal digit of any script, as an ASCII digit.
 pub fn decimal_digit(c: char) -> Option<char> {
     if c.is_ascii() {
@@ -142,6 +145,37 @@ fn push_exponent(c: char, rest: &mut Peekable<Chars>, out: &mut String) {
         },
     };
     push_apart(&words, rest, out);
+}
+
+/// Appends the power that `^` and `rest` write in plain characters, `x^2` or `10^-3`, and takes it from `rest`. False
+/// when it is none; then nothing was taken.
+pub fn push_power(rest: &mut Peekable<Chars>, out: &mut String) -> bool {
+    if !out.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | ']')) {
+        return false;
+    }
+    let ahead = rest.clone();
+    let sign: String = ahead.clone().take_while(|c| *c == '-').take(2).collect();
+    let digits: String =
+        ahead.clone().skip(sign.len()).take(MAX_POWER_DIGITS + 1).take_while(char::is_ascii_digit).collect();
+    let taken = sign.len() + digits.len();
+    let letter = ahead.clone().next().filter(|c| c.is_ascii_lowercase());
+    let goes_on = |at: usize| ahead.clone().nth(at).is_some_and(char::is_alphanumeric);
+    let (words, taken) = match (sign.as_str(), digits.as_str(), letter) {
+        (_, "", Some(letter)) if !goes_on(1) => (format!("to the {letter}"), 1),
+        ("" | "-", digits, _) if (1..=MAX_POWER_DIGITS).contains(&digits.len()) && !goes_on(taken) => {
+            let words = match (sign.is_empty(), digits) {
+                (true, "2") => "squared".into(),
+                (true, "3") => "cubed".into(),
+                (true, _) => format!("to the {}", ordinal(digits)),
+                (false, _) => format!("to the minus {}", ordinal(digits)),
+            };
+            (words, taken)
+        }
+        _ => return false,
+    };
+    rest.nth(taken - 1);
+    push_apart(&words, rest, out);
+    true
 }
 
 /// `first` and the characters after it that `plain` knows.

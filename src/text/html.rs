@@ -1,7 +1,7 @@
 //! An HTML tag or entity in, what it stands for out.
 //!
-//! A tag that begins a block breaks the line, any other is nothing; a comment is nothing; `<https://example.org>` is the
-//! address. Only elements of HTML are tags: `a < b` and `<T>` are not.
+//! A tag that begins a block breaks the line, any other is nothing; a comment is nothing; `<https://example.org>` and
+//! `<joe@example.org>` are the address. Only elements of HTML are tags: `a < b` and `<T>` are not.
 //!
 //! Never takes away text between tags, and never looks further than [`MAX_TAG_CHARACTERS`].
 
@@ -104,9 +104,10 @@ fn stands_for(inner: &str) -> Option<String> {
     if inner.starts_with("!--") {
         return Some(String::new());
     }
-    if ["http://", "https://", "mailto:"].iter().any(|scheme| inner.starts_with(scheme))
-        && !inner.contains(' ')
-    {
+    let mail =
+        inner.split_once('@').is_some_and(|(_, host)| host.contains('.') && !host.contains(['@', '/']));
+    let address = ["http://", "https://", "mailto:"].iter().any(|scheme| inner.starts_with(scheme));
+    if (address || mail) && !inner.contains([' ', '=']) {
         return Some(inner.to_string());
     }
     let name = inner.trim_start_matches('/');

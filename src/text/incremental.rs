@@ -144,9 +144,7 @@ impl IncrementalText {
             (Inside::Phonemes, ..) => Inside::Phonemes,
             (_, '[', '[') => Inside::Phonemes,
             (Inside::Label, ']', '(') => Inside::Target(at),
-            (Inside::Target(from), ..) if !matches!(c, ')' | ' ') && at < from + MAX_TARGET_BYTES => {
-                Inside::Target(from)
-            }
+            (Inside::Target(from), ..) if c != ')' && at < from + MAX_TARGET_BYTES => Inside::Target(from),
             (Inside::Tag(from), ..) if c != '>' && at < from + 4 * MAX_TAG_CHARACTERS => Inside::Tag(from),
             (_, _, '<') if self.reading.markup == Markup::Strip => Inside::Tag(at),
             (_, _, '[') => Inside::Label,

@@ -5,7 +5,8 @@
 //! Never looks at what a voice can say: fitting a sentence into a budget is `Frontend`'s work.
 
 use super::abbreviations::{
-    ends_only_before_capital, is_abbreviation, is_dotted_initials, needs_digit, opens_sentence,
+    begins_with_number, ends_only_before_capital, is_abbreviation, is_dotted_initials, needs_digit,
+    opens_sentence,
 };
 
 /// Why a segment ends, and so how long the silence after it should be.
@@ -107,7 +108,7 @@ pub fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
     }
     let before_capital = next_initial.is_none_or(char::is_uppercase);
     if needs_digit(word) {
-        return (!next_initial.is_some_and(|c| c.is_ascii_digit())).then_some(Pause::Sentence);
+        return (!next.is_some_and(begins_with_number)).then_some(Pause::Sentence);
     }
     if ends_only_before_capital(word) {
         return before_capital.then_some(Pause::Sentence);
@@ -123,5 +124,6 @@ pub fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
 
 /// Whether it takes the whole next word, and not only its first letter, to tell if `token` ends a sentence.
 pub fn needs_whole_word(token: &str) -> bool {
-    end_of_sentence(token, Some("The")) != end_of_sentence(token, Some("Zq"))
+    let [opener, name, numeral] = ["The", "Zq", "II"].map(|next| end_of_sentence(token, Some(next)));
+    opener != name || numeral != name
 }

@@ -1,6 +1,6 @@
 //! A sign, a currency or a unit in, its words out.
 //!
-//! Never holds a letter that is read as a word without a number before it.
+//! Never holds a letter of the voice's language that is read as a word without a number before it.
 
 /// Signs that have a name of their own.
 pub const SIGNS: &[(char, &str)] = &[
@@ -25,23 +25,63 @@ pub const SIGNS: &[(char, &str)] = &[
     ('†', "dagger"),
     ('‰', "per mille"),
     ('⁄', "over"),
+    ('¬', "not"),
     ('←', "left arrow"),
     ('↑', "up arrow"),
     ('↓', "down arrow"),
     ('↔', "left right arrow"),
+    ('∀', "for all"),
+    ('∂', "partial"),
+    ('∃', "there exists"),
     ('∅', "empty set"),
     ('∈', "in"),
     ('∑', "sum"),
     ('√', "square root of"),
+    ('∝', "proportional to"),
     ('∞', "infinity"),
     ('∩', "intersection"),
     ('∪', "union"),
+    ('∫', "integral"),
+    ('∴', "therefore"),
     ('≈', "approximately"),
     ('≠', "is not equal to"),
     ('≡', "is equivalent to"),
     ('≤', "at most"),
     ('≥', "at least"),
 ];
+
+/// Greek letters, which stand alone where they are signs of a formula.
+pub const GREEK: &[(char, &str)] = &[
+    ('α', "alpha"),
+    ('β', "beta"),
+    ('γ', "gamma"),
+    ('δ', "delta"),
+    ('ε', "epsilon"),
+    ('ζ', "zeta"),
+    ('η', "eta"),
+    ('θ', "theta"),
+    ('ι', "iota"),
+    ('κ', "kappa"),
+    ('λ', "lambda"),
+    ('μ', "mu"),
+    ('ν', "nu"),
+    ('ξ', "xi"),
+    ('ο', "omicron"),
+    ('π', "pi"),
+    ('ρ', "rho"),
+    ('σ', "sigma"),
+    ('τ', "tau"),
+    ('υ', "upsilon"),
+    ('φ', "phi"),
+    ('χ', "chi"),
+    ('ψ', "psi"),
+    ('ω', "omega"),
+    ('µ', "mu"),
+    ('∆', "delta"),
+];
+
+/// What an amount can be for, shortened, beside a unit: `$5/mo`.
+pub const PERIODS: &[(&str, &str)] = &[("d", "day"), ("pp", "person")];
 
 /// Signs of Markdown by name, for a reading that speaks them.
 pub const MARKUP_SIGNS: &[(char, &str)] =
@@ -145,10 +185,13 @@ pub const UNITS: &[(&str, &str, &str)] = &[
     ("W", "watt", "watts"),
     ("Wh", "watt hour", "watt hours"),
     ("am", "A M", "A M"),
+    ("bpm", "beat per minute", "beats per minute"),
     ("cl", "centiliter", "centiliters"),
     ("cm", "centimeter", "centimeters"),
     ("dB", "decibel", "decibels"),
     ("dl", "deciliter", "deciliters"),
+    ("dpi", "dot per inch", "dots per inch"),
+    ("fps", "frame per second", "frames per second"),
     ("ft", "foot", "feet"),
     ("g", "gram", "grams"),
     ("gal", "gallon", "gallons"),
@@ -177,6 +220,7 @@ pub const UNITS: &[(&str, &str, &str)] = &[
     ("mAh", "milliamp hour", "milliamp hours"),
     ("mV", "millivolt", "millivolts"),
     ("mW", "milliwatt", "milliwatts"),
+    ("mcg", "microgram", "micrograms"),
     ("mg", "milligram", "milligrams"),
     ("mi", "mile", "miles"),
     ("min", "minute", "minutes"),
@@ -184,6 +228,10 @@ pub const UNITS: &[(&str, &str, &str)] = &[
     ("ml", "milliliter", "milliliters"),
     ("mm", "millimeter", "millimeters"),
     ("mmHg", "millimeter of mercury", "millimeters of mercury"),
+    ("mo", "month", "months"),
+    ("mol", "mole", "moles"),
+    ("mos", "month", "months"),
+    ("mpg", "mile per gallon", "miles per gallon"),
     ("mph", "mile per hour", "miles per hour"),
     ("ms", "millisecond", "milliseconds"),
     ("nm", "nanometer", "nanometers"),
@@ -192,6 +240,7 @@ pub const UNITS: &[(&str, &str, &str)] = &[
     ("pm", "P M", "P M"),
     ("ppm", "part per million", "parts per million"),
     ("psi", "pound per square inch", "pounds per square inch"),
+    ("qt", "quart", "quarts"),
     ("rpm", "revolution per minute", "revolutions per minute"),
     ("s", "second", "seconds"),
     ("sec", "second", "seconds"),
@@ -199,8 +248,12 @@ pub const UNITS: &[(&str, &str, &str)] = &[
     ("sqft", "square foot", "square feet"),
     ("tbsp", "tablespoon", "tablespoons"),
     ("tsp", "teaspoon", "teaspoons"),
+    ("wk", "week", "weeks"),
+    ("wks", "week", "weeks"),
     ("yd", "yard", "yards"),
     ("yds", "yard", "yards"),
+    ("yr", "year", "years"),
+    ("yrs", "year", "years"),
     ("°C", "degree Celsius", "degrees Celsius"),
     ("°F", "degree Fahrenheit", "degrees Fahrenheit"),
     ("µg", "microgram", "micrograms"),

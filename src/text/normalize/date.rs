@@ -23,6 +23,17 @@ const MONTHS: [(&str, &str, u32); 12] = [
     ("December", "Dec", 31),
 ];
 
+/// Name and short forms.
+const WEEKDAYS: [(&str, &[&str]); 7] = [
+    ("Monday", &["Mon"]),
+    ("Tuesday", &["Tue", "Tues"]),
+    ("Wednesday", &["Wed"]),
+    ("Thursday", &["Thu", "Thur", "Thurs"]),
+    ("Friday", &["Fri"]),
+    ("Saturday", &["Sat"]),
+    ("Sunday", &["Sun"]),
+];
+
 /// Words after which `4 May` is a day: a month's name that is also a word is not one everywhere.
 const BEFORE_DAY: [&str; 14] = [
     "after", "before", "by", "dated", "from", "of", "on", "since", "the", "through", "till", "to", "until",
@@ -36,8 +47,11 @@ pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
     iso(core)
         .or_else(|| numeric(core, here.date_order))
+        .or_else(|| span(core, here.date_order))
         .or_else(|| span_of_years(core))
+        .or_else(|| span_of_weekdays(core))
         .map(Said::one)
+        .or_else(|| weekday(here))
         .or_else(|| {
             let short = here.part.open == "'" && core.len() == 2 && core.starts_with('0');
             let digit = core.strip_prefix('0').filter(|d| short && d.chars().all(|c| c.is_ascii_digit()))?;
@@ -77,6 +91,34 @@ fn numeric(core: &str, order: DateOrder) -> Option<String> {
     let (day, month) = if day_first { (first, second) } else { (second, first) };
     spoken(value(month)?, day, Some(year))
         .or_else(|| spoken(value(day)?, month, Some(year)).filter(|_| mark != '.'))
+}
+
+/// `1/1/2024-12/31/2024`: the hyphen stands in neither date.
+fn span(core: &str, order: DateOrder) -> Option<String> {
+    let mark = if core.contains('—') { '—' } else { '-' };
+    let (from, to) = core.split_once(mark).filter(|(_, to)| !to.contains(mark))?;
+    let date = |side: &str| iso(side).or_else(|| numeric(side, order));
+    Some(format!("{} to {}", date(from)?, date(to)?))
+}
+
+/// `Mon-Fri`.
+fn span_of_weekdays(core: &str) -> Option<String> {
+    let (from, to) = core.split_once(['-', '—'])?;
+    Some(format!("{} to {}", weekday_of(from)?, weekday_of(to)?))
+}
+
+/// `Mon.`, and `Tue` beside a date or a time: the short forms of some days are words.
+fn weekday(here: &Here) -> Option<Said> {
+    let name = weekday_of(here.part.core)?;
+    let dated = here.ahead(1).is_some_and(|next| {
+        month_of(next.core).is_some() || next.core.starts_with(|c: char| c.is_ascii_digit())
+    });
+    let short = !matches!(here.part.core, "Sat" | "Sun" | "Wed") && here.part.tail.starts_with('.');
+    (dated && !name.is_empty() || short).then(|| Said::one(name))
+}
+
+fn weekday_of(word: &str) -> Option<&'static str> {
+    WEEKDAYS.iter().find(|(_, shorts)| shorts.contains(&word)).map(|(name, _)| *name)
 }
 
 /// `1990-95`.

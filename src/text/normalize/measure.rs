@@ -1,4 +1,4 @@
-//! A height, a power of ten or a number to another base in, its words out.
+//! A height, a place on the globe, a power of ten or a number to another base in, its words out.
 //!
 //! Never reads a plain number: that is `number`'s work.
 
@@ -8,6 +8,7 @@ use super::token::{Amount, Cursor, Here, Said, value};
 pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
     feet_and_inches(here)
+        .or_else(|| position(core))
         .or_else(|| power_of_ten(core))
         .or_else(|| hexadecimal(core))
         .or_else(|| grouped(core))
@@ -37,6 +38,34 @@ fn feet_and_inches(here: &Here) -> Option<Said> {
         ),
         taken,
     ))
+}
+
+/// `40°42'46"N` and `74.5°W`: a place on the globe.
+fn position(core: &str) -> Option<Said> {
+    let mut rest = Cursor(core);
+    let mut words = cardinal(rest.digits(1, 3)?);
+    if rest.eat(".").is_some() {
+        words.push_str(&format!(" point {}", spelled(rest.digits(1, 8)?)));
+    }
+    rest.eat("°")?;
+    words.push_str(" degrees");
+    let parts: [(&[&str], &str); 2] = [(&["'"], "minutes"), (&["\"", "''"], "seconds")];
+    for (marks, name) in parts {
+        let mut ahead = rest;
+        let Some(digits) = ahead.digits(1, 2) else { continue };
+        marks.iter().find_map(|mark| ahead.eat(mark))?;
+        words.push_str(&format!(" {} {name}", cardinal(digits)));
+        rest = ahead;
+    }
+    let side = rest.any(&['N', 'S', 'E', 'W'])?;
+    rest.end()?;
+    let side = match side {
+        'N' => "north",
+        'S' => "south",
+        'E' => "east",
+        _ => "west",
+    };
+    Some(Said::one(format!("{words} {side}")))
 }
 
 /// `1e-5` and `6.02E23`.

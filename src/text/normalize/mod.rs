@@ -98,6 +98,7 @@ impl Reader {
     fn mark(&mut self, mark: char) {
         self.comma_due = false;
         self.after_whole = false;
+        self.amount = Amount::None;
         match self.out.chars().last() {
             None => {}
             Some(',' | ';' | ':') if matches!(mark, '.' | '!' | '?') => {
@@ -158,6 +159,9 @@ impl Reader {
         let neighbours = Neighbours { before: here.before().map(|part| part.core), next };
         let (head, tail) =
             bare.split_at(bare.find(|c: char| !c.is_alphanumeric() && c != '.').unwrap_or(bare.len()));
+        // `Baker St., London`: what follows the mark is not its name.
+        let neighbours =
+            Neighbours { next: next.filter(|_| !tail.starts_with([',', ';', ':', ')'])), ..neighbours };
         if let Some(short) = head.strip_suffix('.')
             && let Some(full) = expansion(short, &neighbours)
         {

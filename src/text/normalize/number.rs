@@ -117,7 +117,15 @@ impl Reader {
         } else {
             (i, is_whole) = self.whole(digits, &whole, (start, i), next, is_whole);
         }
-        self.amount = if whole == "1" && fraction_run == 0 { Amount::One } else { Amount::Many };
+        let code = digits.before(start).is_alphabetic()
+            && !(digits.before(start) == 'x'
+                && start.checked_sub(1).is_some_and(|x| digits.before(x).is_ascii_digit()));
+        self.amount = match whole.as_str() {
+            // `N95s`: what follows a code is no unit.
+            _ if code => Amount::None,
+            "1" if fraction_run == 0 => Amount::One,
+            _ => Amount::Many,
+        };
         self.after_whole = is_whole && i == chars.len();
         i - start
     }
@@ -190,16 +198,21 @@ impl Reader {
     ) -> (usize, bool) {
         let suffix = digits.text(end, end + 2).to_ascii_lowercase();
         let ends = |from: usize| !digits.at(from).is_alphanumeric();
-        if matches!(suffix.as_str(), "st" | "nd" | "rd" | "th") && ends(end + 2) {
+        let in_word = digits.before(start).is_alphabetic();
+        if matches!(suffix.as_str(), "st" | "nd" | "rd" | "th") && ends(end + 2) && !in_word {
             self.word(&ordinal(whole));
             return (end + 2, false);
         }
-        if digits.at(end) == 's'
-            && ends(end + 1)
-            && let Some(words) = decade(whole)
-        {
-            self.word(&words);
-            return (end + 1, is_whole);
+        let apostrophe = usize::from(digits.at(end) == '\'');
+        if digits.at(end + apostrophe) == 's' && ends(end + apostrophe + 1) && !in_word {
+            if let Some(words) = decade(whole) {
+                self.word(&words);
+                return (end + apostrophe + 1, is_whole);
+            }
+            if apostrophe > 0 {
+                self.word(&format!("{}'s", cardinal(whole)));
+                return (end + 2, false);
+            }
         }
         let coded = |hyphen: Option<usize>| {
             hyphen.is_some_and(|h| {

@@ -75,11 +75,17 @@ fn international(number: &str) -> Option<String> {
     let mut groups = vec![format!("plus {}", spelled(rest.digits(1, 3)?))];
     let mut digits = number.bytes().take_while(|c| *c != b' ').count() - 1;
     while rest.any(&SEPARATORS).is_some() {
-        let bracket = rest.eat("(").is_some();
-        let group = rest.digits(1, 8)?;
-        if bracket {
+        if rest.eat("(").is_some() {
+            // `+44 (0)20`: dialled at home, and told here as it is written.
+            let inner = rest.digits(1, 5)?;
             rest.eat(")")?;
+            digits += inner.len();
+            groups.push(spelled(inner));
+            if !rest.0.starts_with(|c: char| c.is_ascii_digit()) {
+                continue;
+            }
         }
+        let group = rest.digits(1, 8)?;
         digits += group.len();
         groups.push(spelled(group));
     }

@@ -5,7 +5,7 @@
 use super::token::{Here, Said};
 
 /// What is written, letter by letter, and what is said.
-const PHRASES: [(&str, &str); 31] = [
+const PHRASES: [(&str, &str); 38] = [
     ("1080i", "ten eighty I"),
     ("1080p", "ten eighty P"),
     ("1440p", "fourteen forty P"),
@@ -14,9 +14,12 @@ const PHRASES: [(&str, &str); 31] = [
     ("24/7", "twenty four seven"),
     ("360p", "three sixty P"),
     ("480p", "four eighty P"),
+    ("24/7/365", "twenty four seven, three sixty five"),
     ("50/50", "fifty fifty"),
     ("720p", "seven twenty P"),
+    ("9-1-1", "nine one one"),
     ("9/11", "nine eleven"),
+    ("911", "nine one one"),
     (":(", "sad face"),
     (":)", "smiley"),
     ("AT&T", "A T and T"),
@@ -31,8 +34,12 @@ const PHRASES: [(&str, &str); 31] = [
     ("b/c", "because"),
     ("c/o", "care of"),
     ("h/t", "hat tip"),
+    ("he/she", "he or she"),
+    ("him/her", "him or her"),
+    ("his/her", "his or her"),
     ("km/h", "kilometers per hour"),
     ("n/a", "not applicable"),
+    ("she/he", "she or he"),
     ("w/", "with"),
     ("w/o", "without"),
     ("y'all", "y'all"),

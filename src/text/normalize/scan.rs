@@ -5,7 +5,7 @@
 use super::super::Markup;
 use super::super::clean::PHONEMES;
 use super::super::report;
-use super::super::signs::{Currency, MAGNITUDE_LETTERS, MARKUP_SIGNS, SIGNS, UNITS};
+use super::super::signs::{Currency, GREEK, MAGNITUDE_LETTERS, MARKUP_SIGNS, PERIODS, SIGNS, UNITS};
 use super::token::Amount;
 use super::{Reader, begins_number, is_range, joins_digits, money, starts_with_magnitude, word_end};
 
@@ -44,7 +44,14 @@ impl Reader {
                     i = rate_end;
                     continue;
                 }
-                self.letters(&word, glued);
+                let long = i > 1 && matches!(before(i - 1), '0'..='9' | '.');
+                match magnitude(&word, long).filter(|_| glued && self.currency_due.is_none()) {
+                    Some(full) => {
+                        self.word(full);
+                        self.amount = Amount::Many;
+                    }
+                    None => self.letters(&word, glued),
+                }
                 i = end;
                 continue;
             }
@@ -65,10 +72,16 @@ impl Reader {
             match c {
                 PHONEMES => self.word("\u{e000}"),
                 '.' if left.is_alphanumeric() && right.is_alphanumeric() => self.word("dot"),
+                '.' if right == ',' => {}
+                // The stop of a short form: the sentence goes on.
+                '.' if chars.len() == i + 1
+                    && (left.is_alphanumeric() || i == 0)
+                    && next.is_some_and(|next| next.starts_with(char::is_lowercase)) => {}
                 '.' | ',' | ';' | '!' | '?' => self.mark(c),
                 ':' => self.mark(if chars.len() == i + 1 { ':' } else { ',' }),
                 '—' | '-' if joins_digits(&chars, i) && is_range(&chars, i) => self.word("to"),
-                '—' | '-' if left.is_ascii_digit() && money::of_sign(right).is_some() => self.word("to"),
+                '—' | '-' if left.is_alphanumeric() && money::of_sign(right).is_some() => self.word("to"),
+                '/' if left.is_ascii_digit() && money::of_sign(right).is_some() => self.word("for"),
                 '~' if left.is_ascii_digit() && begins_number(chars.get(i + 1..).unwrap_or_default()) => {
                     self.word("to")
                 }
@@ -92,7 +105,18 @@ impl Reader {
                         self.word("sharp");
                     }
                 }
-                '/' if self.amount != Amount::None && right.is_alphabetic() => self.word("per"),
+                '/' if self.amount != Amount::None && right.is_alphabetic() => {
+                    let end = word_end(&chars, i + 1);
+                    let word: String = chars.get(i + 1..end).unwrap_or_default().iter().collect();
+                    match self.per(&word).filter(|_| !at(end).is_ascii_digit()) {
+                        Some(words) => {
+                            self.word(&words);
+                            i = end;
+                            continue;
+                        }
+                        None => self.word("slash"),
+                    }
+                }
                 '/' if !(left.is_alphanumeric() && right.is_alphanumeric()) && chars.len() > 1 => {}
                 _ => match SIGNS.iter().find(|(sign, _)| *sign == c) {
                     Some((_, name)) => self.word(name),
@@ -127,6 +151,10 @@ impl Reader {
                 }
             }
         }
+        if let Some((name, rest)) = greek(word) {
+            self.word(name);
+            return self.word(rest);
+        }
         let hyphenated =
             word.contains('-') && word.split('-').all(|part| part.chars().all(char::is_uppercase));
         match hyphenated {
@@ -145,6 +173,14 @@ impl Reader {
             }
             _ => false,
         }
+    }
+
+    /// `/month` and `/lb` behind an amount; `None` when `below` is nothing that there is one of.
+    fn per(&self, below: &str) -> Option<String> {
+        let period = PERIODS.iter().find(|(short, _)| *short == below).map(|(_, full)| *full);
+        let word = Some(below).filter(|word| word.len() > 2 && word.bytes().all(|c| c.is_ascii_lowercase()));
+        let one = period.or_else(|| unit(below, Amount::One)).or(word)?;
+        Some(format!("per {one}"))
     }
 
     /// `°C` and `°` behind a number; returns how many characters it took.
@@ -178,6 +214,21 @@ impl Reader {
 
 /// Scales of temperature.
 const SCALES: [(char, &str); 3] = [('C', "Celsius"), ('F', "Fahrenheit"), ('K', "Kelvin")];
+
+/// Millions and more right behind digits; `3M` is a company's name, and only a `long` number is counted in `M`.
+fn magnitude(word: &str, long: bool) -> Option<&'static str> {
+    let word = if word == "M" && long { "mn" } else { word };
+    MAGNITUDE_LETTERS.iter().find(|(short, _)| short.len() > 1 && *short == word).map(|(_, full)| *full)
+}
+
+/// The name of a Greek letter that is the only one of its word, and what follows it: `Δt`, `α-particle`.
+fn greek(word: &str) -> Option<(&'static str, &str)> {
+    let mut letters = word.chars();
+    let letter = letters.next()?.to_lowercase().next()?;
+    let rest = letters.as_str();
+    let name = GREEK.iter().find(|(known, _)| *known == letter).map(|(_, name)| *name)?;
+    rest.is_ascii().then(|| (name, rest.trim_start_matches('-')))
+}
 
 /// The unit written as `short`, as so many of it are said.
 pub fn unit(short: &str, amount: Amount) -> Option<&'static str> {

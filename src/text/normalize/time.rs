@@ -6,7 +6,14 @@ use super::super::numbers::{cardinal, clock};
 use super::token::{Cursor, Here, Said, value};
 
 pub fn read(here: &Here) -> Option<Said> {
-    span(here.part.core).map(Said::one).or_else(|| british(here)).or_else(|| ratio(here.part.core))
+    let core = here.part.core;
+    span(core)
+        .or_else(|| timetable(core))
+        .or_else(|| zone(core))
+        .map(Said::one)
+        .or_else(|| british(here))
+        .or_else(|| military(here))
+        .or_else(|| ratio(core))
 }
 
 /// `15:30`, `3:05pm`, `noon`.
@@ -49,6 +56,41 @@ fn span(core: &str) -> Option<String> {
     let shows = |side: &str| side.ends_with(['m', 'M', 'n', 't']) || side.contains(':');
     (shows(from) || shows(to)).then_some(())?;
     Some(format!("{} to {}", of_day(from)?, of_day(to)?))
+}
+
+/// `6:05a`, as timetables have it.
+fn timetable(core: &str) -> Option<String> {
+    (core.contains(':') && core.ends_with(['a', 'p'])).then(|| of_day(core)).flatten()
+}
+
+/// `UTC-5` and `GMT+5:30`: the sign is no hyphen.
+fn zone(core: &str) -> Option<String> {
+    let name = ["UTC", "GMT"].into_iter().find(|name| core.starts_with(name))?;
+    let mut rest = Cursor(core.get(name.len()..)?);
+    let sign = if rest.any(&['+', '-'])? == '+' { "plus" } else { "minus" };
+    let hours = cardinal(rest.digits(1, 2)?.trim_start_matches('0'));
+    let minutes = match rest.eat(":") {
+        Some(()) => format!(" {}", cardinal(rest.digits(2, 2)?)),
+        None => String::new(),
+    };
+    rest.end()?;
+    let letters: Vec<String> = name.chars().map(String::from).collect();
+    let hours = if hours.is_empty() { "zero" } else { &hours };
+    Some(format!("{} {sign} {hours}{minutes}", letters.join(" ")))
+}
+
+/// `0900 hrs`.
+fn military(here: &Here) -> Option<Said> {
+    let mut rest = Cursor(here.part.core);
+    let (hours, minutes) = rest.digits(4, 4)?.split_at_checked(2)?;
+    rest.end()?;
+    let shown = value(hours).is_some_and(|hours| hours < 10) && value(minutes).is_some_and(|m| m < 60);
+    let unit = here.ahead(1).filter(|_| shown && here.part.tail.is_empty())?;
+    matches!(unit.core, "h" | "hr" | "hrs" | "hours").then_some(())?;
+    let minutes = if minutes == "00" { "hundred".to_owned() } else { cardinal(minutes) };
+    let hour = hours.trim_start_matches('0');
+    let hour = if hour.is_empty() { "zero".to_owned() } else { format!("oh {}", cardinal(hour)) };
+    Some(Said::new(format!("{hour} {minutes} hours"), 2))
 }
 
 /// `3.30 p.m.`
