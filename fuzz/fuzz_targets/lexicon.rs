@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mezzavoce::text::Lexicon;
+use mezzavoce::text::{Lexicon, MAX_LEXICON_SPEECH_BYTES};
 use mezzavoce::text::lexicon::apply;
 
 const TEXT: &str = "Is Qorvex's K8s, C++ or AT&T's SQL in New Pellon? 3.2M of US, can't.";
@@ -20,7 +20,8 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = (lexicon.notices(), lexicon.phonemic());
         for takes_phonemes in [true, false] {
             for sentence in [TEXT, &text] {
-                let _ = apply(sentence, &[&lexicon], takes_phonemes, &mut vec!["ə".to_owned()].into_iter());
+                let mut inline = vec!["ə".to_owned()].into_iter();
+                let _ = apply(sentence, &[&lexicon], takes_phonemes, &mut inline, &mut { MAX_LEXICON_SPEECH_BYTES });
             }
         }
     }
