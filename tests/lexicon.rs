@@ -206,6 +206,13 @@ fn a_short_word_with_a_long_entry_does_not_flood_the_voice() {
     }
 }
 
+#[test]
+fn a_comma_in_quotes_belongs_to_the_alias() {
+    let lexicon = Lexicon::parse_custom_dictionary("Qx  \"queen, ex\", Zz  ˈziː,").unwrap();
+    assert_eq!(lexicon.find("Qx"), Some(&Pronunciation::Alias("queen, ex".into())));
+    assert_eq!(lexicon.len(), 2);
+}
+
 const PLS: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!-- names -->
 <lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" alphabet="ipa" xml:lang="en-US">

@@ -233,13 +233,14 @@ fn what_is_not_served_is_read_and_told() {
         "line 1, column 36: <emphasis>",
         "line 2, column 1: the attribute pitch of <prosody>",
         "line 2, column 1: the attribute contour of <prosody>",
+        "xml:lang `fr`",
         "<lang>",
         "<audio>",
         "<amazon:effect>",
     ]) {
         assert!(notice.contains(expected), "{notice} is not about {expected}");
     }
-    assert_eq!(found.notices.len(), 7, "{:?}", found.notices);
+    assert_eq!(found.notices.len(), 8, "{:?}", found.notices);
 
     let characters =
         CHARACTERS.ssml("<speak>a <phoneme ph='tuː'>word</phoneme></speak>", &Reading::default()).unwrap();
@@ -333,6 +334,7 @@ fn values_that_are_not_served_are_refused_with_value_and_rule() {
     refused("<phoneme ph='. .'>a</phoneme>", &["no phonemes"]);
     refused("<phoneme ph='a]] b'>a</phoneme>", &["no phonemes"]);
     refused("<sub>a</sub>", &["alias is missing"]);
+    refused("<sub alias=' '>a</sub>", &["alias is empty"]);
     refused("<sub alias='x'>a<break/></sub>", &["<break> inside <sub>"]);
     refused("<say-as interpret-as='date'>a<mark name='m'/></say-as>", &["<mark> inside <say-as>"]);
     refused("<say-as>1</say-as>", &["interpret-as is missing"]);

@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mezzavoce::text::{Lexicon, MAX_LEXICON_SPEECH_BYTES};
 use mezzavoce::text::lexicon::apply;
+use mezzavoce::text::{Lexicon, MAX_LEXICON_SPEECH_BYTES};
 
 const TEXT: &str = "Is Qorvex's K8s, C++ or AT&T's SQL in New Pellon? 3.2M of US, can't.";
 
@@ -21,7 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
         for takes_phonemes in [true, false] {
             for sentence in [TEXT, &text] {
                 let mut inline = vec!["ə".to_owned()].into_iter();
-                let _ = apply(sentence, &[&lexicon], takes_phonemes, &mut inline, &mut { MAX_LEXICON_SPEECH_BYTES });
+                let mut room = MAX_LEXICON_SPEECH_BYTES;
+                let _ = apply(sentence, &[&lexicon], takes_phonemes, &mut inline, &mut room);
             }
         }
     }

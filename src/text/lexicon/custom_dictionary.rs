@@ -8,7 +8,13 @@ use crate::error::Result;
 pub fn parse(text: &str, name: &str) -> Result<Lexicon> {
     let mut lexicon = Lexicon::default();
     let mut column = 1;
-    for pair in text.split(',') {
+    let mut quoted = false;
+    // A comma inside quotes is the alias's own.
+    let parts = text.split(|c| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    });
+    for pair in parts {
         let here = column + pair.chars().take_while(|c| c.is_whitespace()).count();
         column += pair.chars().count() + 1;
         let pair = pair.trim();

@@ -112,6 +112,10 @@ impl Reader<'_> {
         let prefix = self.prefix.as_deref().unwrap_or_default();
         let name = tag.name.strip_prefix(prefix).unwrap_or(&tag.name).to_owned();
         let served = SERVED.iter().find(|(served, _)| *served == name);
+        if let Some(language) = tag.attribute("xml:lang").filter(|language| !is_english(language)) {
+            let what = format!("xml:lang {} is not served: its text is read as English", quoted(language));
+            self.notice(tag.at, &what);
+        }
         let scope = match (self.content(), served) {
             (Some(outer), Some(_)) if !HIDDEN.contains(&outer.name.as_str()) => {
                 let reason = format!("<{name}> inside <{}>, which holds text alone", outer.name);
@@ -176,7 +180,11 @@ impl Reader<'_> {
                 return Ok(Scope::Prosody(outer));
             }
             "sub" => {
-                self.blocks.word(needed("alias")?);
+                let alias = needed("alias")?;
+                if alias.trim().is_empty() {
+                    return Err("the alias is empty: nothing would be heard in place of the text".to_owned());
+                }
+                self.blocks.word(alias);
                 return Ok(self.content_of(tag, name, None));
             }
             "phoneme" => {
@@ -279,6 +287,10 @@ impl Scope {
             _ => None,
         }
     }
+}
+
+fn is_english(language: &str) -> bool {
+    language.trim().get(..2).is_some_and(|start| start.eq_ignore_ascii_case("en"))
 }
 
 fn is_neutral(attribute: &str) -> bool {
