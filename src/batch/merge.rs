@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::output::{Claims, OWN_PREFIX, check};
 use super::record::{Record, Status};
+use super::settings::holds;
 use super::summary::Totals;
+use crate::cli::Shard;
 use crate::error::{Error, Result};
 
 type Shards = BTreeMap<u64, (PathBuf, Lines<BufReader<File>>)>;
@@ -18,7 +20,7 @@ type Shards = BTreeMap<u64, (PathBuf, Lines<BufReader<File>>)>;
 ///
 /// # Errors
 /// [`Error::InvalidRequest`] for shards that are missing, come twice or do not belong together, for lines that are
-/// missing, and for files that are missing or have another length than was noted.
+/// missing, and for files that are missing or are not what was noted.
 pub fn merge(directories: &[PathBuf], out: &Path) -> Result<Totals> {
     let mut shards = find(directories)?;
     let count = shards.len() as u64;
@@ -54,9 +56,8 @@ pub fn merge(directories: &[PathBuf], out: &Path) -> Result<Totals> {
                 .claim(&output, number)
                 .map_err(|other| foreign(&format!("line {other} has the same output")))?;
             let from = directory.join(&output);
-            let size = from.metadata().ok().filter(|file| file.is_file()).map(|file| file.len());
-            if size != Some(spoken.bytes) {
-                return Err(foreign(&format!("{output} is not there, or not as long as was noted")));
+            if !holds(&from, spoken.bytes, &spoken.sha256) {
+                return Err(foreign(&format!("{output} is not there, or not what was noted")));
             }
             place(&from, &out.join(&output), &work)?;
         }
@@ -79,7 +80,7 @@ pub fn merge(directories: &[PathBuf], out: &Path) -> Result<Totals> {
     Ok(totals)
 }
 
-/// The manifest of every shard.
+/// The manifest of every shard, none of which is being spoken.
 fn find(directories: &[PathBuf]) -> Result<Shards> {
     let refuse = |reason: String| Err(Error::InvalidRequest(reason));
     let (mut shards, mut counts) = (Shards::new(), std::collections::BTreeSet::new());
@@ -92,6 +93,12 @@ fn find(directories: &[PathBuf]) -> Result<Shards> {
             let parts = parts.and_then(|rest| rest.split_once("-of-"));
             let parts = parts.and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse::<u64>().ok()?)));
             let Some((index, count)) = parts else { continue };
+            if super::work_of(directory, Some(Shard { index, count })).join("journal.jsonl").exists() {
+                return refuse(format!(
+                    "shard {index} of {count} in {} is not finished: run it again",
+                    directory.display()
+                ));
+            }
             let path = directory.join(&*name);
             let file = File::open(&path).map_err(|error| Error::io(&path, error))?;
             counts.insert(count);

@@ -18,12 +18,13 @@ mod speak;
 mod summary;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use input::{Input, Line};
 use ledger::Ledger;
-use line::{Job, MAX_LINE_BYTES, Refusal, parse};
+use line::{Job, MAX_LINE_BYTES, Refusal, SpeakerChoice, parse};
 use output::{Claims, OWN_PREFIX, output_path};
 use remote::Server;
 use run::{LINES_BESIDE, Run, Source};
@@ -38,6 +39,7 @@ use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
 use crate::runtime::{Runtime, library};
 use crate::signals::interruption;
 use crate::telemetry::Metrics;
+use crate::voice::{embedding_of_file, is_embedding_file};
 
 /// Speaks or joins as `args` say.
 ///
@@ -52,8 +54,8 @@ pub fn batch(args: &Batch) -> Result<()> {
     }
     std::fs::create_dir_all(&args.out).map_err(|error| Error::io(&args.out, error))?;
     let out = args.out.canonicalize().map_err(|error| Error::io(&args.out, error))?;
-    let suffix = args.shard.map_or_else(String::new, |Shard { index, count }| format!("-{index}-of-{count}"));
-    let work = out.join(format!("{OWN_PREFIX}-batch{suffix}"));
+    let suffix = suffix(args.shard);
+    let work = work_of(&out, args.shard);
     let lock = take(&work)?;
     let stopped = interruption()?;
     let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
@@ -85,6 +87,16 @@ pub fn batch(args: &Batch) -> Result<()> {
     drop(lock);
     std::fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
     progress.finish().conclude(args.quiet)
+}
+
+/// What the names of a shard's own files end in.
+fn suffix(shard: Option<Shard>) -> String {
+    shard.map_or_else(String::new, |Shard { index, count }| format!("-{index}-of-{count}"))
+}
+
+/// Where a run keeps what is not finished.
+fn work_of(out: &Path, shard: Option<Shard>) -> PathBuf {
+    out.join(format!("{OWN_PREFIX}-batch{}", suffix(shard)))
 }
 
 /// Makes `work` ours, and takes away what a killed run has left unfinished there.
@@ -146,7 +158,15 @@ fn read(line: &Line, args: &Batch) -> Result<(Job, String), (Refusal, Option<Str
 
 /// Who speaks, and what holds for lines that do not say.
 fn source(args: &Batch) -> Result<(Source, Defaults)> {
+    let speaker = match args.speaker.as_deref() {
+        Some(path) if is_embedding_file(path) => {
+            SpeakerChoice::Embedding(embedding_of_file(Path::new(path))?)
+        }
+        Some(name) => SpeakerChoice::Name(name.to_owned()),
+        None => SpeakerChoice::Default,
+    };
     let defaults = |run_hash, voice_hashes| Defaults {
+        speaker: speaker.clone(),
         seed: args.seed,
         speaking_rate: args.rate,
         encoding: args.encoding,
@@ -158,8 +178,9 @@ fn source(args: &Batch) -> Result<(Source, Defaults)> {
     };
     if let Some(address) = &args.server {
         let (timeout, patience) = (args.server_timeout, args.server_patience);
-        let server = Server { address: address.clone(), timeout, patience };
-        // What the server's voices are made of is not known here: `--verify` and a new --out are for that.
+        let spoken = AtomicU64::new(0);
+        let server = Server { address: address.clone(), timeout, patience, spoken };
+        // What the server's voices are made of is not known here: a new --out is for voices that have changed.
         return Ok((Source::Server(Arc::new(server)), defaults(format!("server {address}"), Vec::new())));
     }
     let sources = match args.voices.as_slice() {
@@ -179,14 +200,16 @@ fn source(args: &Batch) -> Result<(Source, Defaults)> {
     let options = VoiceOptions { precision, accelerator, engine, lexicon: args.lexicon.load()? };
     let library = library::locate(&args.runtime.lookup()?)?;
     let runtime = Arc::new(Runtime::load(&library, accelerator)?);
+    let onnx_runtime = runtime.version();
     let repertoire = Repertoire::new(runtime, options, Metrics::new());
     repertoire.load(&sources)?;
     let loaded = repertoire.voices();
-    let hashes = loaded
-        .iter()
-        .zip(&sources)
-        .map(|(voice, source)| Ok((voice.name.clone(), voice_hash(source.directory.as_deref())?)));
-    let run_hash = format!("{} {precision:?} {accelerator:?} {lexicon_hash:?}", env!("CARGO_PKG_VERSION"));
+    let hashes = loaded.iter().zip(&sources).map(|(voice, source)| {
+        let hash = format!("{} {}", voice_hash(source.directory.as_deref())?, voice.plan.summary());
+        Ok((voice.name.clone(), hash))
+    });
+    let version = env!("CARGO_PKG_VERSION");
+    let run_hash = format!("{version}, ONNX Runtime {onnx_runtime} {accelerator:?} {lexicon_hash:?}");
     let defaults = defaults(run_hash, hashes.collect::<Result<_>>()?);
     Ok((Source::Voices(Box::new(repertoire)), defaults))
 }

@@ -13,7 +13,7 @@ use super::line::{Job, Refusal};
 use super::read;
 use super::record::{Record, Spoken, Status};
 use super::remote::Server;
-use super::settings::{Defaults, RemoteJob, Resolved, file_hash, resolve, resolve_for_server};
+use super::settings::{Defaults, RemoteJob, Resolved, holds, resolve, resolve_for_server};
 use super::speak::{Place, Trouble, interrupted, speak};
 use super::summary::Progress;
 use crate::cli::Batch;
@@ -187,16 +187,14 @@ impl Run<'_> {
 
     /// Keeps what an earlier run has made of the same job. -> whether it has
     fn keep(&self, number: u64, source: &str, id: &Option<String>, job: &Work, length: u64) -> Result<bool> {
-        let mut ledger = locked(&self.ledger);
-        let Some((record, place)) = ledger.finished(job.key())? else { return Ok(false) };
+        let Some((record, place)) = locked(&self.ledger).finished(job.key())? else { return Ok(false) };
         let Some(spoken) = &record.spoken else { return Ok(false) };
-        let path = self.place.out.join(job.output());
-        let is_there = path.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() == spoken.bytes);
-        if !is_there || (self.args.verify && file_hash(&path)? != spoken.sha256) {
+        // A length alone would let pass what another run wrote there before it was killed.
+        if !holds(&self.place.out.join(job.output()), spoken.bytes, &spoken.sha256) {
             return Ok(false);
         }
         let kept = Record { line: number, source: source.to_owned(), id: id.clone(), ..record.clone() };
-        ledger.keep(&kept, place, kept == record)?;
+        locked(&self.ledger).keep(&kept, place, kept == record)?;
         self.progress.kept(&kept, length);
         Ok(true)
     }

@@ -29,6 +29,8 @@ impl From<Error> for Trouble {
         match error {
             Error::InvalidRequest(message) => Self::Line(Refusal::new("invalid_request", message)),
             Error::Internal(_) => Self::Line(Refusal::new("internal", error.to_string())),
+            Error::TooSlow(_) => Self::Line(Refusal::new("too_slow", error.to_string())),
+            Error::DeadlineExceeded(_) => Self::Line(Refusal::new("deadline_exceeded", error.to_string())),
             other => Self::Run(other),
         }
     }
@@ -179,7 +181,8 @@ pub(super) fn spoken(
         seed,
         sample_rate_hz,
         samples,
-        seconds: samples as f64 / f64::from(sample_rate_hz),
+        // Whole microseconds: of a longer fraction the last digit changes when it is read and written again.
+        seconds: (samples as f64 * 1e6 / f64::from(sample_rate_hz)).round() / 1e6,
         steps,
         processed_text,
         spans: sentences.into_iter().map(span).collect(),
