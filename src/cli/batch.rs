@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{parse_date_order, parse_duration, parse_markup, parse_speaking_rate, parse_voice};
+use super::values::{
+    parse_date_order, parse_duration, parse_markup, parse_speaking_rate, parse_voice, parse_wait,
+};
 use super::{LexiconArgs, RuntimeArgs};
 use crate::codec::Encoding;
 use crate::engine::DEFAULT_SEED;
@@ -81,7 +83,7 @@ pub struct Batch {
     pub server: Option<ServerAddress>,
 
     /// How long the server may take to accept a line
-    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "server")]
+    #[arg(long, default_value = "10s", value_parser = parse_wait, value_name = "TIME", requires = "server")]
     pub server_timeout: Duration,
 
     /// How long a line is offered again to a server that has too much to do or is not there; then the run ends, or the

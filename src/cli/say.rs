@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{parse_date_order, parse_duration, parse_markup, parse_speaking_rate};
+use super::values::{parse_date_order, parse_markup, parse_speaking_rate, parse_wait};
 use super::{LexiconArgs, RuntimeArgs, VoiceArgs};
 use crate::engine::DEFAULT_SEED;
 use crate::precision::Precision;
@@ -50,7 +50,7 @@ pub struct Say {
     pub server: Option<ServerAddress>,
 
     /// How long the server may take to accept the request
-    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "server")]
+    #[arg(long, default_value = "10s", value_parser = parse_wait, value_name = "TIME", requires = "server")]
     pub server_timeout: Duration,
 
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{parse_duration, parse_log_format, parse_text_bytes, parse_voice};
+use super::values::{parse_duration, parse_log_format, parse_text_bytes, parse_voice, parse_wait};
 use super::{LexiconArgs, RuntimeArgs, threads};
 use crate::engine::EngineOptions;
 use crate::error::{Error, Result};
@@ -61,11 +61,11 @@ pub struct Serve {
     pub kv_cache_mib: u32,
 
     /// A reader that takes nothing for this long is dropped
-    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "10s", value_parser = parse_wait, value_name = "TIME")]
     pub slow_client_timeout: Duration,
 
     /// A text that is still being written is given up when nothing of it comes for this long
-    #[arg(long, default_value = "2m", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "2m", value_parser = parse_wait, value_name = "TIME")]
     pub text_timeout: Duration,
 
     /// How long accepted requests may take to end after SIGTERM or SIGINT

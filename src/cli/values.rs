@@ -41,6 +41,15 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
     }
 }
 
+/// A time that something is waited for, which cannot be none.
+pub fn parse_wait(text: &str) -> Result<Duration> {
+    let wait = parse_duration(text)?;
+    match wait.is_zero() {
+        true => Err(Error::InvalidRequest(format!("`{text}` is too short: at least 1ms is needed"))),
+        false => Ok(wait),
+    }
+}
+
 pub fn parse_log_format(text: &str) -> Result<LogFormat> {
     match text {
         "human" => Ok(LogFormat::Human),
@@ -99,8 +108,9 @@ mod tests {
             assert_eq!(parse_duration(text).unwrap(), Duration::from_millis(ms));
         }
         for text in ["", "10", "s", "-1s", "1.5s", "1h", "99999999999s"] {
-            assert!(parse_duration(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err() && parse_wait(text).is_err(), "{text}");
         }
+        assert!(parse_wait("0s").is_err() && parse_wait("1ms").is_ok());
     }
 
     #[test]
