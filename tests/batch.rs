@@ -215,6 +215,12 @@ fn jobs_and_shards_do_not_change_a_byte() {
         }
         assert_eq!(batch(&input, shard, &["--shard", &format!("{index}/3")]).0, 0);
     }
+    let journal = shards[1].join(".mezzavoce-batch-1-of-3/journal.jsonl");
+    std::fs::create_dir(journal.parent().unwrap()).unwrap();
+    std::fs::write(&journal, b"").unwrap();
+    let unfinished = told(command(&arguments, &merged).output().unwrap());
+    assert!(unfinished.0 == 2 && unfinished.1.contains("shard 1 of 3"), "{}", unfinished.1);
+    std::fs::remove_dir_all(journal.parent().unwrap()).unwrap();
     assert_eq!(told(command(&arguments, &merged).output().unwrap()).0, 0);
     assert!(tree(&merged) == expected, "the merged shards are other files");
 }
@@ -238,12 +244,81 @@ fn a_second_run_redoes_what_is_missing_or_changed_and_nothing_else() {
     let mut damaged = expected[Path::new("d0/u0.wav")].clone();
     damaged[100] ^= 1;
     std::fs::write(out.join("d0/u0.wav"), damaged).unwrap();
-    kept(&["--verify"], 1, 5);
+    kept(&[], 1, 5);
     assert!(tree(&out) == expected);
     kept(&["--rate", "1.5"], 6, 0);
     let changed = String::from_utf8(lines(6)).unwrap().replace("\"seed\":3", "\"seed\":33");
     std::fs::write(&input, changed).unwrap();
     kept(&["--rate", "1.5"], 1, 5);
+}
+
+#[test]
+fn a_line_that_is_kept_keeps_its_record_to_the_last_digit() {
+    let scratch = Scratch::new();
+    let (input, out) = (scratch.input(&lines(40)), scratch.path("out"));
+    let rate = ["--sample-rate-hz", "44100"];
+    assert_eq!(batch(&input, &out, &rate).0, 0);
+    let manifest = || std::fs::read_to_string(out.join("manifest.jsonl")).unwrap();
+    let before = manifest();
+    // Another source: every record is read and written again.
+    let moved = scratch.path("moved.jsonl");
+    std::fs::rename(&input, &moved).unwrap();
+    let (status, stderr) = batch(&moved, &out, &rate);
+    assert!(status == 0 && stderr.contains(" 0 spoken, 40 kept"), "{stderr}");
+    assert!(manifest().replace("moved.jsonl", "input.jsonl") == before);
+}
+
+#[test]
+fn the_order_of_the_lines_does_not_change_a_file() {
+    let scratch = Scratch::new();
+    let text = String::from_utf8(lines(12)).unwrap();
+    let (forth, back) = (scratch.path("forth"), scratch.path("back"));
+    assert_eq!(batch(&scratch.input(text.as_bytes()), &forth, &[]).0, 0);
+    let reversed: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
+    assert_eq!(batch(&scratch.input(reversed.as_bytes()), &back, &[]).0, 0);
+    let audio = |out: &Path| {
+        let mut files = tree(out);
+        files.remove(Path::new("manifest.jsonl")).unwrap();
+        files
+    };
+    assert!(audio(&forth) == audio(&back) && audio(&forth).len() == 12);
+    let order: Vec<Value> = records(&back).iter().map(|record| record["id"].clone()).collect();
+    assert_eq!((&order[0], &order[11]), (&json!("d2/u11"), &json!("d0/u0")));
+}
+
+#[test]
+fn a_voice_without_a_speaker_of_its_own_takes_one_from_the_command_line_or_the_line() {
+    let scratch = Scratch::new();
+    let values = vec![0.25f32; 16];
+    let speaker = scratch.path("speaker.json");
+    std::fs::write(&speaker, serde_json::to_string(&values).unwrap()).unwrap();
+    let input = [
+        json!({"text": "a", "id": "default"}),
+        json!({"text": "a", "id": "own", "speaker_embedding": values}),
+        json!({"text": "a", "id": "short", "speaker_embedding": [1, 2.5]}),
+        json!({"text": "a", "id": "word", "speaker_embedding": [1, "x"]}),
+        json!({"text": "a", "id": "both", "speaker": "joe", "speaker_embedding": values}),
+    ];
+    let input = scratch.input(input.map(|line| line.to_string()).join("\n").as_bytes());
+    let stock = root().join("tests/data/speecht5_tiny");
+    let codes = |out: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mezzavoce"));
+        let out = scratch.path(out);
+        command
+            .args(["batch", input.to_str().unwrap(), "--voice", stock.to_str().unwrap(), "--out"])
+            .arg(&out);
+        let (status, stderr) = told(command.args(more).output().unwrap());
+        assert_eq!(status, 2, "{stderr}");
+        records(&out).iter().map(|record| record["error"]["code"].clone()).collect::<Vec<_>>()
+    };
+    let refused = [json!("bad_embedding"), json!("wrong_type"), json!("conflicting_fields")];
+    let without = codes("without", &[]);
+    assert_eq!(without[..2], [json!("unknown_speaker"), Value::Null]);
+    assert_eq!(without[2..], refused);
+    let with = codes("with", &["--speaker", speaker.to_str().unwrap()]);
+    assert_eq!(with[..2], [Value::Null, Value::Null]);
+    let file = |name: &str| std::fs::read(scratch.path("with").join(name)).unwrap();
+    assert!(file("default.wav") == file("own.wav"), "one embedding, two voices");
 }
 
 /// Kills `child` after `delay` unless it has ended.
@@ -273,6 +348,61 @@ fn check_kills(count: usize, kills: u64) {
     let (status, stderr) = batch(&input, &broken, &[]);
     assert_eq!(status, 0, "{stderr}");
     assert!(tree(&broken) == tree(&whole), "other files after {kills} kills");
+}
+
+/// A run that ends early with `status`, as `disturb` makes it, is taken up again to the tree of an unbroken one.
+#[cfg(unix)]
+fn check_early_end(status: i32, disturb: impl Fn(&mut Command), signal: Option<i32>) {
+    let scratch = Scratch::new();
+    let mut text = lines(60);
+    text.extend(format!("{}\n", json!({"id": "long", "text": "winter river ".repeat(400)})).bytes());
+    let input = scratch.input(&text);
+    let (whole, broken) = (scratch.path("whole"), scratch.path("broken"));
+    assert_eq!(batch(&input, &whole, &[]).0, 0);
+    let mut first = command(&[input.to_str().unwrap()], &broken);
+    disturb(&mut first);
+    let child = first.spawn().unwrap();
+    if let Some(signal) = signal {
+        let spoken = || tree(&broken).keys().filter(|name| name.starts_with("d0")).count();
+        let began = std::time::Instant::now();
+        while !broken.is_dir() || spoken() == 0 {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing was spoken");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // SAFETY: it takes two numbers; the child has not been waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    }
+    let (ended, stderr) = told(child.wait_with_output().unwrap());
+    assert_eq!(ended, status, "{stderr}");
+    assert!(!broken.join("manifest.jsonl").exists() && !broken.join("long.wav").exists());
+    let (status, stderr) = batch(&input, &broken, &[]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(!stderr.contains(" 0 kept"), "what was finished is spoken again: {stderr}");
+    assert!(tree(&broken) == tree(&whole));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_is_taken_up_again() {
+    check_early_end(130, |_| (), Some(libc::SIGINT));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_takes_no_more_ends_the_run_and_keeps_what_is_finished() {
+    use std::os::unix::process::CommandExt;
+    let limit_files = || {
+        let limit = libc::rlimit { rlim_cur: 600 << 10, rlim_max: 600 << 10 };
+        // SAFETY: both are async-signal-safe and take plain values.
+        let done = unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            libc::setrlimit(libc::RLIMIT_FSIZE, &limit)
+        };
+        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: what runs between fork and exec allocates nothing.
+    let disturb = |command: &mut Command| unsafe { _ = command.pre_exec(limit_files) };
+    check_early_end(5, disturb, None);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::text::{DateOrder, Markup};
 pub const MAX_LINE_BYTES: usize = 6 * crate::text::MAX_TEXT_BYTES + (64 << 10);
 
 /// Names that are understood, ours first.
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "text",
     "phonemes",
     "ssml",
@@ -29,6 +29,7 @@ const FIELDS: [&str; 20] = [
     "voice",
     "speaker",
     "speaker_id",
+    "speaker_embedding",
     "seed",
     "speaking_rate",
     "encoding",
@@ -61,12 +62,14 @@ impl Refusal {
 }
 
 /// Who of a voice speaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SpeakerChoice {
     Default,
     Name(String),
     /// The number of a speaker in the order of their names, from 0.
     Number(u64),
+    /// [speaker_embedding_dim], as it was given
+    Embedding(Vec<f32>),
 }
 
 /// What one line asks for. `None` leaves a thing to the command line.
@@ -206,13 +209,7 @@ fn job(fields: Vec<(String, Value)>, allow_unknown: bool) -> Result<Job, Refusal
     };
     let id = taken.one_of(&["id", "uttid"])?.map(|(_, id)| id);
     let output = taken.one_of(&["output", "output_file"])?.map(|(_, output)| output);
-    let number = taken.whole("speaker_id", u64::from(u32::MAX))?;
-    let speaker = match (taken.string("speaker")?, number) {
-        // Piper's files may say both: the name is what they mean.
-        (Some(name), _) => SpeakerChoice::Name(name),
-        (None, Some(number)) => SpeakerChoice::Number(number),
-        (None, None) => SpeakerChoice::Default,
-    };
+    let speaker = speaker(&mut taken)?;
     let speaking_rate = speaking_rate(taken.value("speaking_rate"))?;
     let valued = |error: Error| Refusal::new("out_of_range", error.to_string());
     let encoding = taken.string("encoding")?.map(|name| name.parse()).transpose().map_err(valued)?;
@@ -252,6 +249,30 @@ fn job(fields: Vec<(String, Value)>, allow_unknown: bool) -> Result<Job, Refusal
         markup,
         date_order,
     })
+}
+
+fn speaker(taken: &mut Taken) -> Result<SpeakerChoice, Refusal> {
+    const EMBEDDING: &str = "speaker_embedding";
+    let number = taken.whole("speaker_id", u64::from(u32::MAX))?;
+    let named = match (taken.string("speaker")?, number) {
+        // Piper's files may say both: the name is what they mean.
+        (Some(name), _) => SpeakerChoice::Name(name),
+        (None, Some(number)) => SpeakerChoice::Number(number),
+        (None, None) => SpeakerChoice::Default,
+    };
+    let Some(value) = taken.value(EMBEDDING) else { return Ok(named) };
+    if named != SpeakerChoice::Default {
+        let reason = "speaker_embedding and a speaker are both given: one is enough";
+        return Err(Refusal::new("conflicting_fields", reason));
+    }
+    let Value::Array(values) = value else {
+        return Err(wrong_type(EMBEDDING, "an array of numbers", &value));
+    };
+    let number = |(at, value): (usize, &Value)| {
+        let refuse = || wrong_type(&format!("{EMBEDDING}[{at}]"), "a number", value);
+        value.as_f64().map(cast::f64_to_f32).ok_or_else(refuse)
+    };
+    values.iter().enumerate().map(number).collect::<Result<_, _>>().map(SpeakerChoice::Embedding)
 }
 
 fn speaking_rate(value: Option<Value>) -> Result<Option<f32>, Refusal> {

@@ -14,30 +14,26 @@ mod record;
 mod remote;
 mod run;
 mod settings;
+mod source;
 mod speak;
 mod summary;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use input::{Input, Line};
 use ledger::Ledger;
 use line::{Job, MAX_LINE_BYTES, Refusal, parse};
-use output::{Claims, OWN_PREFIX, output_path};
-use remote::Server;
-use run::{LINES_BESIDE, Run, Source};
-use settings::{Defaults, file_hash, voice_hash};
+use output::{Claims, WORK_PREFIX, output_path};
+use run::Run;
+use source::source;
 use speak::Place;
 use summary::{Progress, Totals};
 
-use crate::cli::{Batch, Shard, threads};
-use crate::engine::EngineOptions;
+use crate::cli::{Batch, Shard};
 use crate::error::{Error, Result};
-use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
-use crate::runtime::{Runtime, library};
 use crate::signals::interruption;
-use crate::telemetry::Metrics;
 
 /// Speaks or joins as `args` say.
 ///
@@ -52,8 +48,8 @@ pub fn batch(args: &Batch) -> Result<()> {
     }
     std::fs::create_dir_all(&args.out).map_err(|error| Error::io(&args.out, error))?;
     let out = args.out.canonicalize().map_err(|error| Error::io(&args.out, error))?;
-    let suffix = args.shard.map_or_else(String::new, |Shard { index, count }| format!("-{index}-of-{count}"));
-    let work = out.join(format!("{OWN_PREFIX}-batch{suffix}"));
+    let suffix = suffix(args.shard);
+    let work = out.join(format!("{WORK_PREFIX}{suffix}"));
     let lock = take(&work)?;
     let stopped = interruption()?;
     let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
@@ -66,8 +62,8 @@ pub fn batch(args: &Batch) -> Result<()> {
     })?;
 
     let manifest = out.join(format!("manifest{suffix}.jsonl"));
-    let ledger = Ledger::open(&manifest, &journal)?;
-    let (source, defaults) = source(args)?;
+    let ledger = Ledger::open(&manifest, &journal, args.shard.map_or(1, |shard| shard.count))?;
+    let (source, defaults) = source(args, &stopped)?;
     let progress = Progress::new(survey);
     let run = Run {
         place: Place { out, work: work.clone() },
@@ -85,6 +81,11 @@ pub fn batch(args: &Batch) -> Result<()> {
     drop(lock);
     std::fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
     progress.finish().conclude(args.quiet)
+}
+
+/// What the names of a shard's own files end in.
+fn suffix(shard: Option<Shard>) -> String {
+    shard.map_or_else(String::new, |Shard { index, count }| format!("-{index}-of-{count}"))
 }
 
 /// Makes `work` ours, and takes away what a killed run has left unfinished there.
@@ -142,53 +143,6 @@ fn read(line: &Line, args: &Batch) -> Result<(Job, String), (Refusal, Option<Str
         Ok(path) => Ok((job, path)),
         Err(refusal) => Err((refusal, job.id)),
     }
-}
-
-/// Who speaks, and what holds for lines that do not say.
-fn source(args: &Batch) -> Result<(Source, Defaults)> {
-    let defaults = |run_hash, voice_hashes| Defaults {
-        seed: args.seed,
-        speaking_rate: args.rate,
-        encoding: args.encoding,
-        sample_rate_hz: args.sample_rate_hz,
-        markup: args.markup,
-        date_order: args.date_order,
-        run_hash,
-        voice_hashes,
-    };
-    if let Some(address) = &args.server {
-        let (timeout, patience) = (args.server_timeout, args.server_patience);
-        let server = Server { address: address.clone(), timeout, patience };
-        // What the server's voices are made of is not known here: `--verify` and a new --out are for that.
-        return Ok((Source::Server(Arc::new(server)), defaults(format!("server {address}"), Vec::new())));
-    }
-    let sources = match args.voices.as_slice() {
-        [] => vec![VoiceSource { name: Some("default".to_owned()), directory: None }],
-        sources => sources.to_vec(),
-    };
-    let jobs = usize::from(args.jobs);
-    let engine = EngineOptions {
-        threads: threads(args.threads)?,
-        max_streams: jobs,
-        queue: jobs + LINES_BESIDE,
-        kv_cache_bytes: (args.kv_cache_mib as usize).saturating_mul(1 << 20),
-        slow_client_timeout: std::time::Duration::MAX,
-    };
-    let lexicon_hash = args.lexicon.lexicon.as_deref().map(file_hash).transpose()?;
-    let (precision, accelerator) = (args.precision, args.runtime.device);
-    let options = VoiceOptions { precision, accelerator, engine, lexicon: args.lexicon.load()? };
-    let library = library::locate(&args.runtime.lookup()?)?;
-    let runtime = Arc::new(Runtime::load(&library, accelerator)?);
-    let repertoire = Repertoire::new(runtime, options, Metrics::new());
-    repertoire.load(&sources)?;
-    let loaded = repertoire.voices();
-    let hashes = loaded
-        .iter()
-        .zip(&sources)
-        .map(|(voice, source)| Ok((voice.name.clone(), voice_hash(source.directory.as_deref())?)));
-    let run_hash = format!("{} {precision:?} {accelerator:?} {lexicon_hash:?}", env!("CARGO_PKG_VERSION"));
-    let defaults = defaults(run_hash, hashes.collect::<Result<_>>()?);
-    Ok((Source::Voices(Box::new(repertoire)), defaults))
 }
 
 impl Totals {

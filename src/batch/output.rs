@@ -11,6 +11,9 @@ use crate::error::Excerpt;
 
 /// What begins the names that are ours.
 pub const OWN_PREFIX: &str = ".mezzavoce";
+/// What begins the name of the directory in which a run keeps what is not finished; it is there as long as the run is
+/// not.
+pub const WORK_PREFIX: &str = ".mezzavoce-batch";
 const MAX_COMPONENT_BYTES: usize = 255;
 const MAX_PATH_BYTES: usize = 1024;
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];

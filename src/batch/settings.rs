@@ -16,19 +16,21 @@ use crate::repertoire::{Repertoire, ServedVoice};
 use crate::synthesizer::Script;
 use crate::text::{DateOrder, Lexicon, Markup, Reading};
 use crate::transport::client::{RemoteRequest, RemoteSpeaker};
+use crate::voice::{Speakers, embedded_files};
 
 /// What the command line says for lines that do not.
 #[derive(Debug, Clone)]
 pub struct Defaults {
+    pub speaker: SpeakerChoice,
     pub seed: u64,
     pub speaking_rate: f32,
     pub encoding: Encoding,
     pub sample_rate_hz: Option<u32>,
     pub markup: Markup,
     pub date_order: DateOrder,
-    /// Hash of the program, the precision, the device and the lexicon of the run.
+    /// The program, ONNX Runtime, the device and the lexicon of the run; or the server.
     pub run_hash: String,
-    /// A hash of each voice's files, by its name.
+    /// A hash of each voice's files and what they are executed in, by its name; of a server's, what it tells of it.
     pub voice_hashes: Vec<(String, String)>,
 }
 
@@ -55,9 +57,10 @@ pub struct RemoteJob {
 
 /// What `job`, which goes to `output`, asks of the server that `defaults` name.
 pub fn resolve_for_server(job: Job, output: String, defaults: &Defaults) -> Result<RemoteJob, Refusal> {
-    let speaker = match job.speaker {
+    let speaker = match or_default(job.speaker, defaults) {
         SpeakerChoice::Default => None,
         SpeakerChoice::Name(name) => Some(RemoteSpeaker::Name(name)),
+        SpeakerChoice::Embedding(values) => Some(RemoteSpeaker::Embedding(values)),
         SpeakerChoice::Number(number) => {
             let reason = format!("speaker_id {number}: a server knows its speakers by name, give `speaker`");
             return Err(Refusal::new("unsupported_field", reason));
@@ -78,7 +81,9 @@ pub fn resolve_for_server(job: Job, output: String, defaults: &Defaults) -> Resu
         sample_rate_hz: job.sample_rate_hz.or(defaults.sample_rate_hz),
         silences: job.silences,
     };
-    let key = hex(&Sha256::digest(format!("{:?}", (&defaults.run_hash, &request, &output)).as_bytes()));
+    let voice = defaults.voice_hashes.iter().find(|(name, _)| *name == request.voice).map(|(_, told)| told);
+    let key = format!("{:?}", (&defaults.run_hash, voice, &request, &output));
+    let key = hex(&Sha256::digest(key.as_bytes()));
     Ok(RemoteJob { request, output, key })
 }
 
@@ -100,26 +105,7 @@ pub fn resolve(
             format!("voice `{}` spells in characters: phonemes cannot be given", Excerpt(&voice.name));
         return Err(Refusal::new("unsupported_field", reason));
     }
-    let speakers = &voice.speakers;
-    let name = match &job.speaker {
-        SpeakerChoice::Default => None,
-        SpeakerChoice::Name(name) => Some(name.as_str()),
-        SpeakerChoice::Number(number) => {
-            let at = usize::try_from(*number).unwrap_or(usize::MAX);
-            let count = speakers.embeddings.len();
-            let refuse =
-                || format!("speaker_id {number}: voice `{}` has {count} speakers", Excerpt(&voice.name));
-            Some(
-                speakers
-                    .embeddings
-                    .keys()
-                    .nth(at)
-                    .ok_or_else(|| Refusal::new("unknown_speaker", refuse()))?
-                    .as_str(),
-            )
-        }
-    };
-    let speaker = speakers.named(name).map_err(|error| Refusal::new("unknown_speaker", error.to_string()))?;
+    let speaker = embedding(or_default(job.speaker, defaults), &voice.speakers)?;
     let invalid = |error: Error| Refusal::new("invalid_request", error.to_string());
     let lexicon = job.lexicon.as_deref().filter(|text| !text.is_empty());
     let lexicon_text = lexicon.unwrap_or_default().to_owned();
@@ -153,16 +139,44 @@ pub fn resolve(
     Ok(Resolved { voice, script: job.script, reading, stream, format, silences: job.silences, output, key })
 }
 
+fn or_default(speaker: SpeakerChoice, defaults: &Defaults) -> SpeakerChoice {
+    if speaker == SpeakerChoice::Default { defaults.speaker.clone() } else { speaker }
+}
+
+/// The embedding that `choice` means: [speaker_embedding_dim], of norm 1.
+pub fn embedding(choice: SpeakerChoice, speakers: &Speakers) -> Result<Vec<f32>, Refusal> {
+    let unknown = |error: Error| Refusal::new("unknown_speaker", error.to_string());
+    match choice {
+        SpeakerChoice::Default => speakers.named(None).map_err(unknown),
+        SpeakerChoice::Name(name) => speakers.named(Some(&name)).map_err(unknown),
+        SpeakerChoice::Number(number) => {
+            let (names, voice) = (&speakers.embeddings, Excerpt(&speakers.voice));
+            let found = usize::try_from(number).ok().and_then(|at| names.values().nth(at));
+            let refuse = || format!("speaker_id {number}: voice `{voice}` has {} speakers", names.len());
+            found.cloned().ok_or_else(|| Refusal::new("unknown_speaker", refuse()))
+        }
+        SpeakerChoice::Embedding(values) => {
+            speakers.values(values).map_err(|error| Refusal::new("bad_embedding", error.to_string()))
+        }
+    }
+}
+
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A hash of what a voice directory holds, by the kinds of files that a voice is made of; of the built-in voice, a name.
+/// A hash of what a voice directory holds, by the kinds of files that a voice is made of, or of the built-in voice.
 pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
     const KINDS: [&str; 7] = ["json", "toml", "safetensors", "bin", "model", "npy", "txt"];
-    let Some(directory) = directory else { return Ok("built in".to_owned()) };
     let mut hasher = Sha256::new();
+    let Some(directory) = directory else {
+        for (path, bytes) in embedded_files() {
+            hasher.update(path.as_bytes());
+            hasher.update(Sha256::digest(bytes));
+        }
+        return Ok(hex(&hasher.finalize()));
+    };
     for folder in [directory.to_path_buf(), directory.join("vocoder")] {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -177,6 +191,12 @@ pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
         }
     }
     Ok(hex(&hasher.finalize()))
+}
+
+/// Whether `path` is a regular file, no link, of `bytes` with this SHA-256. One that cannot be read is not.
+pub fn holds(path: &Path, bytes: u64, sha256: &str) -> bool {
+    path.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() == bytes)
+        && file_hash(path).is_ok_and(|found| found == sha256)
 }
 
 /// The SHA-256 of a file, in hexadecimal.

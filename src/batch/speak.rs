@@ -179,7 +179,8 @@ pub(super) fn spoken(
         seed,
         sample_rate_hz,
         samples,
-        seconds: samples as f64 / f64::from(sample_rate_hz),
+        // Whole microseconds: of a longer fraction the last digit changes when it is read and written again.
+        seconds: (samples as f64 * 1e6 / f64::from(sample_rate_hz)).round() / 1e6,
         steps,
         processed_text,
         spans: sentences.into_iter().map(span).collect(),

@@ -68,10 +68,6 @@ pub struct Batch {
     #[arg(long)]
     pub allow_unknown: bool,
 
-    /// Hash every file that an earlier run has written, rather than look at its size
-    #[arg(long)]
-    pub verify: bool,
-
     /// A voice directory and what lines call it; may be given several times, the first is the default
     /// [default: the voice in this program, as `default`]
     #[arg(long = "voice", value_name = "[NAME=]DIR", value_parser = parse_voice)]
@@ -88,9 +84,14 @@ pub struct Batch {
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "server")]
     pub server_timeout: Duration,
 
-    /// How long a line is offered again to a server that has too much to do or is not there
+    /// How long a line is offered again to a server that has too much to do or is not there; then the run ends, or the
+    /// line fails if others are spoken
     #[arg(long, default_value = "2m", value_parser = parse_duration, value_name = "TIME", requires = "server")]
     pub server_patience: Duration,
+
+    /// A speaker, or a .npy, .safetensors or .json file with a speaker embedding, for lines that name none
+    #[arg(long, value_name = "NAME|FILE")]
+    pub speaker: Option<String>,
 
     /// The seed of lines that name none
     #[arg(long, default_value_t = DEFAULT_SEED)]

@@ -18,6 +18,11 @@ const FILES: [(&str, &[u8]); 6] = [
     ("vocoder/model.safetensors", include_bytes!("../../models/default/vocoder/model.safetensors")),
 ];
 
+/// The files of the default voice, by their path in it.
+pub fn embedded_files() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    FILES.into_iter()
+}
+
 impl Voice {
     /// The default voice.
     pub fn embedded() -> Result<Self> {

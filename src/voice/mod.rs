@@ -26,6 +26,7 @@ use std::path::Path;
 use bounds::{attention, shortened};
 use checkpoint::Checkpoint;
 use config::{AcousticConfig, VocoderConfig};
+pub use embedded::embedded_files;
 pub use finite::FiniteCheck;
 use manifest::{Manifest, Mel};
 use source::{CONFIG_BYTES, Source};
