@@ -19,7 +19,7 @@ mod speak;
 mod summary;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use input::{Input, Line};
@@ -48,39 +48,43 @@ pub fn batch(args: &Batch) -> Result<()> {
     }
     std::fs::create_dir_all(&args.out).map_err(|error| Error::io(&args.out, error))?;
     let out = args.out.canonicalize().map_err(|error| Error::io(&args.out, error))?;
-    let suffix = suffix(args.shard);
-    let work = out.join(format!("{WORK_PREFIX}{suffix}"));
+    let work = out.join(format!("{WORK_PREFIX}{}", suffix(args.shard)));
     let lock = take(&work)?;
-    let stopped = interruption()?;
-    let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
     let journal = work.join("journal.jsonl");
-    let survey = survey(&input, args, &work).inspect_err(|_| {
+    let (run, input) = begin(args, out, &work).inspect_err(|_| {
         // Nothing has begun; what cannot be taken away is in nobody's way.
-        if !journal.exists() {
+        if journal.metadata().map_or(true, |journal| journal.len() == 0) {
             let _ = std::fs::remove_dir_all(&work);
         }
     })?;
-
-    let manifest = out.join(format!("manifest{suffix}.jsonl"));
-    let ledger = Ledger::open(&manifest, &journal, args.shard.map_or(1, |shard| shard.count))?;
-    let (source, defaults) = source(args, &stopped)?;
-    let progress = Progress::new(survey);
-    let run = Run {
-        place: Place { out, work: work.clone() },
-        source,
-        defaults,
-        args,
-        ledger: Mutex::new(ledger),
-        progress,
-        stopped,
-        fault: Mutex::new(None),
-    };
     run.speak_all(&input)?;
     let Run { ledger, progress, .. } = run;
     ledger.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
     drop(lock);
     std::fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
     progress.finish().conclude(args.quiet)
+}
+
+/// Reads what is asked for, and loads what is needed for it.
+fn begin<'a>(args: &'a Batch, out: PathBuf, work: &Path) -> Result<(Run<'a>, Input)> {
+    let stopped = interruption()?;
+    let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
+    let survey = survey(&input, args, work)?;
+    let manifest = out.join(format!("manifest{}.jsonl", suffix(args.shard)));
+    let step = args.shard.map_or(1, |shard| shard.count);
+    let ledger = Ledger::open(&manifest, &work.join("journal.jsonl"), step)?;
+    let (source, defaults) = source(args, &stopped)?;
+    let run = Run {
+        place: Place { out, work: work.to_path_buf() },
+        source,
+        defaults,
+        args,
+        ledger: Mutex::new(ledger),
+        progress: Progress::new(survey),
+        stopped,
+        fault: Mutex::new(None),
+    };
+    Ok((run, input))
 }
 
 /// What the names of a shard's own files end in.

@@ -78,9 +78,10 @@ pub fn check(name: &str) -> Result<String, Refusal> {
             _ => parts.push(part),
         }
     }
-    if let [only] = parts.as_slice()
-        && only.to_ascii_lowercase().starts_with("manifest")
-        && only.to_ascii_lowercase().ends_with(".jsonl")
+    // A directory of that name would be in the manifest's way as well.
+    if let Some(first) = parts.first().map(|first| first.to_ascii_lowercase())
+        && first.starts_with("manifest")
+        && first.ends_with(".jsonl")
     {
         return bad("is kept for the manifest");
     }
