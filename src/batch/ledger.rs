@@ -201,3 +201,30 @@ fn hash(text: &str) -> u64 {
     text.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::Refusal;
+    use super::*;
+
+    #[test]
+    fn lines_that_fail_in_order_take_one_place_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let (manifest, journal) = (directory.path().join("manifest"), directory.path().join("journal"));
+        let failed = |line| {
+            Record::failed(line, "a".to_owned(), None, None, Refusal::new("not_json", line.to_string()))
+        };
+        for step in [1, 3] {
+            let mut ledger = Ledger::open(&manifest, &journal, step).unwrap();
+            for line in (0..1000).filter(|line| *line != 500) {
+                ledger.add(&failed(1 + step * line)).unwrap();
+            }
+            ledger.add(&failed(1 + step * 500)).unwrap();
+            assert_eq!(ledger.present.len(), 3);
+            ledger.finish().unwrap();
+            let text = std::fs::read_to_string(&manifest).unwrap();
+            let lines = text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().line);
+            assert!(lines.eq((0..1000).map(|line| 1 + step * line)));
+        }
+    }
+}

@@ -173,7 +173,7 @@ pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
     let Some(directory) = directory else {
         for (path, bytes) in embedded_files() {
             hasher.update(path.as_bytes());
-            hasher.update(Sha256::digest(bytes));
+            hasher.update(hex(&Sha256::digest(bytes)));
         }
         return Ok(hex(&hasher.finalize()));
     };
@@ -210,5 +210,21 @@ pub fn file_hash(path: &Path) -> Result<String> {
             0 => return Ok(hex(&hasher.finalize())),
             read => hasher.update(block.get(..read).unwrap_or_default()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_voice_is_known_by_the_bytes_of_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        crate::voice::Voice::write_embedded(directory.path()).unwrap();
+        assert_eq!(voice_hash(None).unwrap(), voice_hash(Some(directory.path())).unwrap());
+        let symbols = directory.path().join("symbols.json");
+        let changed = std::fs::read_to_string(&symbols).unwrap() + " ";
+        std::fs::write(&symbols, changed).unwrap();
+        assert_ne!(voice_hash(None).unwrap(), voice_hash(Some(directory.path())).unwrap());
     }
 }
