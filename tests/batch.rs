@@ -129,6 +129,7 @@ fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
         (br#"{"text":"a","output":"..\\x.wav"}"#.to_vec(), "bad_output"),
         (br#"{"text":"a","output":"x\u0000.wav"}"#.to_vec(), "bad_output"),
         (br#"{"text":"a","output":"Manifest.jsonl"}"#.to_vec(), "bad_output"),
+        (br#"{"text":"a","output":"manifest.jsonl/a.wav"}"#.to_vec(), "bad_output"),
         (br#"{"text":"a","output":"nul.wav"}"#.to_vec(), "bad_output"),
         (br#"{"text":"a","id":""}"#.to_vec(), "bad_output"),
         (br#"{"uttid":"g","syn_text":"a","prompt_text":"b"}"#.to_vec(), "unsupported_field"),
@@ -215,12 +216,19 @@ fn jobs_and_shards_do_not_change_a_byte() {
         }
         assert_eq!(batch(&input, shard, &["--shard", &format!("{index}/3")]).0, 0);
     }
-    let journal = shards[1].join(".mezzavoce-batch-1-of-3/journal.jsonl");
-    std::fs::create_dir(journal.parent().unwrap()).unwrap();
-    std::fs::write(&journal, b"").unwrap();
-    let unfinished = told(command(&arguments, &merged).output().unwrap());
-    assert!(unfinished.0 == 2 && unfinished.1.contains("shard 1 of 3"), "{}", unfinished.1);
-    std::fs::remove_dir_all(journal.parent().unwrap()).unwrap();
+    let work = shards[1].join(".mezzavoce-batch-1-of-3");
+    std::fs::create_dir(&work).unwrap();
+    let lock = std::fs::File::create(work.join("lock")).unwrap();
+    for (is_spoken, why) in
+        [(true, "shard 1 of 3 is still being spoken"), (false, "shard 1 of 3 is not finished")]
+    {
+        let locked = if is_spoken { lock.try_lock().is_ok() } else { lock.unlock().is_ok() };
+        assert!(locked);
+        let refused = told(command(&arguments, &merged).output().unwrap());
+        assert!(refused.0 == 2 && refused.1.contains(why), "{}", refused.1);
+    }
+    assert!(!merged.join("manifest.jsonl").exists());
+    std::fs::remove_dir_all(&work).unwrap();
     assert_eq!(told(command(&arguments, &merged).output().unwrap()).0, 0);
     assert!(tree(&merged) == expected, "the merged shards are other files");
 }
@@ -319,6 +327,38 @@ fn a_voice_without_a_speaker_of_its_own_takes_one_from_the_command_line_or_the_l
     assert_eq!(with[..2], [Value::Null, Value::Null]);
     let file = |name: &str| std::fs::read(scratch.path("with").join(name)).unwrap();
     assert!(file("default.wav") == file("own.wav"), "one embedding, two voices");
+}
+
+#[test]
+fn a_file_of_another_run_is_not_taken_for_its_length() {
+    let scratch = Scratch::new();
+    let (input, out) = (scratch.input(b"{\"text\":\"river\",\"id\":\"a\"}\n"), scratch.path("out"));
+    assert_eq!(batch(&input, &out, &[]).0, 0);
+    let expected = tree(&out);
+    let others = scratch.path("others");
+    assert_eq!(batch(&input, &others, &["--seed", "9"]).0, 0);
+    let mut of_same_length = std::fs::read(others.join("a.wav")).unwrap();
+    of_same_length.resize(expected[Path::new("a.wav")].len(), 0);
+    assert!(of_same_length != expected[Path::new("a.wav")]);
+    // What a run with another seed leaves when it is killed between the file and its record.
+    std::fs::write(out.join("a.wav"), of_same_length).unwrap();
+    let (status, stderr) = batch(&input, &out, &[]);
+    assert!(status == 0 && stderr.contains("1 spoken, 0 kept"), "{stderr}");
+    assert!(tree(&out) == expected);
+}
+
+#[test]
+fn a_default_speaker_that_no_voice_takes_stops_everything() {
+    let scratch = Scratch::new();
+    let (input, out) = (scratch.input(&lines(1)), scratch.path("out"));
+    let short = scratch.path("short.json");
+    std::fs::write(&short, "[1,2]").unwrap();
+    for speaker in ["nobody", "missing.npy", short.to_str().unwrap()] {
+        let (status, stderr) = batch(&input, &out, &["--speaker", speaker]);
+        assert!(status == 2 && stderr.contains("speaker"), "{stderr}");
+        assert!(std::fs::read_dir(&out).unwrap().next().is_none(), "{speaker} leaves something behind");
+    }
+    assert_eq!(batch(&input, &out, &["--speaker", "other"]).0, 0);
 }
 
 /// Kills `child` after `delay` unless it has ended.

@@ -20,24 +20,37 @@ pub struct Place {
     length: u32,
 }
 
+/// Records of lines that follow each other in the input and where they lie: what fails or is kept comes in order, so a
+/// million of them take one of these. Of spoken lines, whose order is another, each takes up to 40 bytes.
+#[derive(Debug)]
+struct Stretch {
+    first: u64,
+    /// The line of this run that comes behind the last one.
+    next: u64,
+    in_manifest: bool,
+    offset: u64,
+    bytes: u64,
+}
+
 /// The records of one output directory.
 pub struct Ledger {
     manifest_path: PathBuf,
     journal_path: PathBuf,
     journal: File,
     end: u64,
+    step: u64,
     manifest: Option<File>,
     /// Finished lines of earlier runs, by the beginning of their key: 40 bytes a line.
     finished: HashMap<u64, Place>,
     /// Hashes of the outputs that earlier runs have written.
     written: HashSet<u64>,
-    /// Records of this run, by line: 24 bytes a line.
-    present: Vec<(u64, Place)>,
+    /// Records of this run.
+    present: Vec<Stretch>,
 }
 
 impl Ledger {
-    /// Opens what an earlier run has left at `manifest` and `journal`.
-    pub fn open(manifest_path: &Path, journal_path: &Path) -> Result<Self> {
+    /// Opens what an earlier run has left at `manifest` and `journal`. Every `step`-th line is of this run.
+    pub fn open(manifest_path: &Path, journal_path: &Path, step: u64) -> Result<Self> {
         let fault = |error| Error::io(journal_path, error);
         let mut options = OpenOptions::new();
         let journal = options.read(true).append(true).create(true).open(journal_path).map_err(fault)?;
@@ -51,6 +64,7 @@ impl Ledger {
             journal_path: journal_path.to_path_buf(),
             journal,
             end: 0,
+            step,
             manifest,
             finished: HashMap::new(),
             written: HashSet::new(),
@@ -105,15 +119,19 @@ impl Ledger {
     }
 
     fn read(&mut self, place: Place) -> Result<Vec<u8>> {
-        let (file, path) = match (&mut self.manifest, place.in_manifest) {
-            (Some(manifest), true) => (manifest, &self.manifest_path),
-            _ => (&mut self.journal, &self.journal_path),
-        };
+        let (file, path) = self.holder(place.in_manifest);
         let mut line = vec![0; place.length as usize];
         file.seek(SeekFrom::Start(place.offset))
             .and_then(|_| file.read_exact(&mut line))
             .map_err(|error| Error::io(path, error))?;
         Ok(line)
+    }
+
+    fn holder(&mut self, in_manifest: bool) -> (&mut File, &Path) {
+        match &mut self.manifest {
+            Some(manifest) if in_manifest => (manifest, &self.manifest_path),
+            _ => (&mut self.journal, &self.journal_path),
+        }
     }
 
     /// Adds `record` to the journal.
@@ -123,29 +141,52 @@ impl Ledger {
         self.journal.write_all(&line).map_err(|error| Error::io(&self.journal_path, error))?;
         let length =
             u32::try_from(line.len()).map_err(|_| Error::Internal("a record of 4 GiB".to_owned()))?;
-        self.present.push((record.line, Place { in_manifest: false, offset: self.end, length }));
+        self.note(record.line, Place { in_manifest: false, offset: self.end, length });
         self.end += u64::from(length);
         Ok(())
     }
 
     /// Takes `record` of an earlier run, which lies at `place`, into this one: as it is there if it `is_same`.
     pub fn keep(&mut self, record: &Record, place: Place, is_same: bool) -> Result<()> {
-        if !is_same || place.in_manifest {
+        if !is_same {
             return self.add(record);
         }
-        self.present.push((record.line, place));
+        self.note(record.line, place);
         Ok(())
+    }
+
+    fn note(&mut self, line: u64, Place { in_manifest, offset, length }: Place) {
+        let bytes = u64::from(length);
+        match self.present.last_mut() {
+            Some(last)
+                if last.next == line
+                    && last.in_manifest == in_manifest
+                    && last.offset + last.bytes == offset =>
+            {
+                last.next += self.step;
+                last.bytes += bytes;
+            }
+            _ => {
+                self.present.push(Stretch { first: line, next: line + self.step, in_manifest, offset, bytes })
+            }
+        }
     }
 
     /// Puts the records of this run in order under the manifest's name, and ends the journal.
     pub fn finish(mut self) -> Result<()> {
-        self.present.sort_unstable_by_key(|(line, _)| *line);
+        self.present.sort_unstable_by_key(|stretch| stretch.first);
         let fault = |error| Error::io(&self.manifest_path, error);
         let new = self.journal_path.with_extension("new");
         let mut writer = BufWriter::new(File::create(&new).map_err(fault)?);
-        for (_, place) in std::mem::take(&mut self.present) {
-            let line = self.read(place)?;
-            writer.write_all(&line).map_err(|error| Error::io(&self.manifest_path, error))?;
+        for Stretch { in_manifest, offset, bytes, .. } in std::mem::take(&mut self.present) {
+            let (file, path) = self.holder(in_manifest);
+            let copied = file
+                .seek(SeekFrom::Start(offset))
+                .and_then(|_| std::io::copy(&mut file.take(bytes), &mut writer))
+                .map_err(|error| Error::io(path, error))?;
+            if copied != bytes {
+                return Err(Error::io(path, std::io::ErrorKind::UnexpectedEof.into()));
+            }
         }
         let fault = |error| Error::io(&self.manifest_path, error);
         let file = writer.into_inner().map_err(|error| fault(error.into_error()))?;
@@ -159,4 +200,31 @@ fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::Refusal;
+    use super::*;
+
+    #[test]
+    fn lines_that_fail_in_order_take_one_place_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let (manifest, journal) = (directory.path().join("manifest"), directory.path().join("journal"));
+        let failed = |line| {
+            Record::failed(line, "a".to_owned(), None, None, Refusal::new("not_json", line.to_string()))
+        };
+        for step in [1, 3] {
+            let mut ledger = Ledger::open(&manifest, &journal, step).unwrap();
+            for line in (0..1000).filter(|line| *line != 500) {
+                ledger.add(&failed(1 + step * line)).unwrap();
+            }
+            ledger.add(&failed(1 + step * 500)).unwrap();
+            assert_eq!(ledger.present.len(), 3);
+            ledger.finish().unwrap();
+            let text = std::fs::read_to_string(&manifest).unwrap();
+            let lines = text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().line);
+            assert!(lines.eq((0..1000).map(|line| 1 + step * line)));
+        }
+    }
 }

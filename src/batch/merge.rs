@@ -1,17 +1,17 @@
 //! The directories of all shards in, one directory and one manifest in input order out.
 //!
-//! Line n lies in shard (n - 1) mod N, so the manifests are read side by side. Never joins shards that are not all there.
+//! Line n lies in shard (n - 1) mod N, so the manifests are read side by side. Never joins shards that are not all there
+//! and finished.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Lines, Write};
 use std::path::{Path, PathBuf};
 
-use super::output::{Claims, OWN_PREFIX, check};
+use super::output::{Claims, OWN_PREFIX, WORK_PREFIX, check};
 use super::record::{Record, Status};
 use super::settings::holds;
 use super::summary::Totals;
-use crate::cli::Shard;
 use crate::error::{Error, Result};
 
 type Shards = BTreeMap<u64, (PathBuf, Lines<BufReader<File>>)>;
@@ -19,8 +19,8 @@ type Shards = BTreeMap<u64, (PathBuf, Lines<BufReader<File>>)>;
 /// Joins what lies in `directories`.
 ///
 /// # Errors
-/// [`Error::InvalidRequest`] for shards that are missing, come twice or do not belong together, for lines that are
-/// missing, and for files that are missing or are not what was noted.
+/// [`Error::InvalidRequest`] for shards that are missing, unfinished, come twice or do not belong together, for lines
+/// that are missing, and for files that are missing or are not what was noted.
 pub fn merge(directories: &[PathBuf], out: &Path) -> Result<Totals> {
     let mut shards = find(directories)?;
     let count = shards.len() as u64;
@@ -80,7 +80,7 @@ pub fn merge(directories: &[PathBuf], out: &Path) -> Result<Totals> {
     Ok(totals)
 }
 
-/// The manifest of every shard, none of which is being spoken.
+/// The manifest of every shard, all of which are finished.
 fn find(directories: &[PathBuf]) -> Result<Shards> {
     let refuse = |reason: String| Err(Error::InvalidRequest(reason));
     let (mut shards, mut counts) = (Shards::new(), std::collections::BTreeSet::new());
@@ -89,16 +89,17 @@ fn find(directories: &[PathBuf]) -> Result<Shards> {
         for entry in std::fs::read_dir(directory).map_err(fault)? {
             let name = entry.map_err(fault)?.file_name();
             let name = name.to_string_lossy();
-            let parts = name.strip_prefix("manifest-").and_then(|rest| rest.strip_suffix(".jsonl"));
-            let parts = parts.and_then(|rest| rest.split_once("-of-"));
-            let parts = parts.and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse::<u64>().ok()?)));
-            let Some((index, count)) = parts else { continue };
-            if super::work_of(directory, Some(Shard { index, count })).join("journal.jsonl").exists() {
-                return refuse(format!(
-                    "shard {index} of {count} in {} is not finished: run it again",
-                    directory.display()
-                ));
+            if let Some((index, count)) = name.strip_prefix(WORK_PREFIX).and_then(shard_of) {
+                let directory = directory.join(&*name);
+                let lock = File::open(directory.join("lock"));
+                let state = match lock.is_ok_and(|lock| lock.try_lock().is_err()) {
+                    true => "is still being spoken: wait for its end",
+                    false => "is not finished: run it again",
+                };
+                return refuse(format!("shard {index} of {count} {state} ({})", directory.display()));
             }
+            let of_manifest = |name: &str| shard_of(name.strip_prefix("manifest")?.strip_suffix(".jsonl")?);
+            let Some((index, count)) = of_manifest(&name) else { continue };
             let path = directory.join(&*name);
             let file = File::open(&path).map_err(|error| Error::io(&path, error))?;
             counts.insert(count);
@@ -121,6 +122,12 @@ fn find(directories: &[PathBuf]) -> Result<Shards> {
             None => Ok(shards),
         },
     }
+}
+
+/// Which of how many shards a name is of, from its end `-I-of-N`.
+fn shard_of(end: &str) -> Option<(u64, u64)> {
+    let (index, count) = end.strip_prefix('-')?.split_once("-of-")?;
+    Some((index.parse().ok()?, count.parse().ok()?))
 }
 
 /// Gives the file `from` the name `to` as well, or copies it where the disk is another.

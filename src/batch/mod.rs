@@ -14,32 +14,26 @@ mod record;
 mod remote;
 mod run;
 mod settings;
+mod source;
 mod speak;
 mod summary;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use input::{Input, Line};
 use ledger::Ledger;
-use line::{Job, MAX_LINE_BYTES, Refusal, SpeakerChoice, parse};
-use output::{Claims, OWN_PREFIX, output_path};
-use remote::Server;
-use run::{LINES_BESIDE, Run, Source};
-use settings::{Defaults, file_hash, voice_hash};
+use line::{Job, MAX_LINE_BYTES, Refusal, parse};
+use output::{Claims, WORK_PREFIX, output_path};
+use run::Run;
+use source::source;
 use speak::Place;
 use summary::{Progress, Totals};
 
-use crate::cli::{Batch, Shard, threads};
-use crate::engine::EngineOptions;
+use crate::cli::{Batch, Shard};
 use crate::error::{Error, Result};
-use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
-use crate::runtime::{Runtime, library};
 use crate::signals::interruption;
-use crate::telemetry::Metrics;
-use crate::voice::{embedding_of_file, is_embedding_file};
 
 /// Speaks or joins as `args` say.
 ///
@@ -54,33 +48,15 @@ pub fn batch(args: &Batch) -> Result<()> {
     }
     std::fs::create_dir_all(&args.out).map_err(|error| Error::io(&args.out, error))?;
     let out = args.out.canonicalize().map_err(|error| Error::io(&args.out, error))?;
-    let suffix = suffix(args.shard);
-    let work = work_of(&out, args.shard);
+    let work = out.join(format!("{WORK_PREFIX}{}", suffix(args.shard)));
     let lock = take(&work)?;
-    let stopped = interruption()?;
-    let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
     let journal = work.join("journal.jsonl");
-    let survey = survey(&input, args, &work).inspect_err(|_| {
+    let (run, input) = begin(args, out, &work).inspect_err(|_| {
         // Nothing has begun; what cannot be taken away is in nobody's way.
-        if !journal.exists() {
+        if journal.metadata().map_or(true, |journal| journal.len() == 0) {
             let _ = std::fs::remove_dir_all(&work);
         }
     })?;
-
-    let manifest = out.join(format!("manifest{suffix}.jsonl"));
-    let ledger = Ledger::open(&manifest, &journal)?;
-    let (source, defaults) = source(args)?;
-    let progress = Progress::new(survey);
-    let run = Run {
-        place: Place { out, work: work.clone() },
-        source,
-        defaults,
-        args,
-        ledger: Mutex::new(ledger),
-        progress,
-        stopped,
-        fault: Mutex::new(None),
-    };
     run.speak_all(&input)?;
     let Run { ledger, progress, .. } = run;
     ledger.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
@@ -89,14 +65,31 @@ pub fn batch(args: &Batch) -> Result<()> {
     progress.finish().conclude(args.quiet)
 }
 
+/// Reads what is asked for, and loads what is needed for it.
+fn begin<'a>(args: &'a Batch, out: PathBuf, work: &Path) -> Result<(Run<'a>, Input)> {
+    let stopped = interruption()?;
+    let input = Input::open(&args.inputs, &work.join("stdin.jsonl"))?;
+    let survey = survey(&input, args, work)?;
+    let manifest = out.join(format!("manifest{}.jsonl", suffix(args.shard)));
+    let step = args.shard.map_or(1, |shard| shard.count);
+    let ledger = Ledger::open(&manifest, &work.join("journal.jsonl"), step)?;
+    let (source, defaults) = source(args, &stopped)?;
+    let run = Run {
+        place: Place { out, work: work.to_path_buf() },
+        source,
+        defaults,
+        args,
+        ledger: Mutex::new(ledger),
+        progress: Progress::new(survey),
+        stopped,
+        fault: Mutex::new(None),
+    };
+    Ok((run, input))
+}
+
 /// What the names of a shard's own files end in.
 fn suffix(shard: Option<Shard>) -> String {
     shard.map_or_else(String::new, |Shard { index, count }| format!("-{index}-of-{count}"))
-}
-
-/// Where a run keeps what is not finished.
-fn work_of(out: &Path, shard: Option<Shard>) -> PathBuf {
-    out.join(format!("{OWN_PREFIX}-batch{}", suffix(shard)))
 }
 
 /// Makes `work` ours, and takes away what a killed run has left unfinished there.
@@ -154,64 +147,6 @@ fn read(line: &Line, args: &Batch) -> Result<(Job, String), (Refusal, Option<Str
         Ok(path) => Ok((job, path)),
         Err(refusal) => Err((refusal, job.id)),
     }
-}
-
-/// Who speaks, and what holds for lines that do not say.
-fn source(args: &Batch) -> Result<(Source, Defaults)> {
-    let speaker = match args.speaker.as_deref() {
-        Some(path) if is_embedding_file(path) => {
-            SpeakerChoice::Embedding(embedding_of_file(Path::new(path))?)
-        }
-        Some(name) => SpeakerChoice::Name(name.to_owned()),
-        None => SpeakerChoice::Default,
-    };
-    let defaults = |run_hash, voice_hashes| Defaults {
-        speaker: speaker.clone(),
-        seed: args.seed,
-        speaking_rate: args.rate,
-        encoding: args.encoding,
-        sample_rate_hz: args.sample_rate_hz,
-        markup: args.markup,
-        date_order: args.date_order,
-        run_hash,
-        voice_hashes,
-    };
-    if let Some(address) = &args.server {
-        let (timeout, patience) = (args.server_timeout, args.server_patience);
-        let spoken = AtomicU64::new(0);
-        let server = Server { address: address.clone(), timeout, patience, spoken };
-        // What the server's voices are made of is not known here: a new --out is for voices that have changed.
-        return Ok((Source::Server(Arc::new(server)), defaults(format!("server {address}"), Vec::new())));
-    }
-    let sources = match args.voices.as_slice() {
-        [] => vec![VoiceSource { name: Some("default".to_owned()), directory: None }],
-        sources => sources.to_vec(),
-    };
-    let jobs = usize::from(args.jobs);
-    let engine = EngineOptions {
-        threads: threads(args.threads)?,
-        max_streams: jobs,
-        queue: jobs + LINES_BESIDE,
-        kv_cache_bytes: (args.kv_cache_mib as usize).saturating_mul(1 << 20),
-        slow_client_timeout: std::time::Duration::MAX,
-    };
-    let lexicon_hash = args.lexicon.lexicon.as_deref().map(file_hash).transpose()?;
-    let (precision, accelerator) = (args.precision, args.runtime.device);
-    let options = VoiceOptions { precision, accelerator, engine, lexicon: args.lexicon.load()? };
-    let library = library::locate(&args.runtime.lookup()?)?;
-    let runtime = Arc::new(Runtime::load(&library, accelerator)?);
-    let onnx_runtime = runtime.version();
-    let repertoire = Repertoire::new(runtime, options, Metrics::new());
-    repertoire.load(&sources)?;
-    let loaded = repertoire.voices();
-    let hashes = loaded.iter().zip(&sources).map(|(voice, source)| {
-        let hash = format!("{} {}", voice_hash(source.directory.as_deref())?, voice.plan.summary());
-        Ok((voice.name.clone(), hash))
-    });
-    let version = env!("CARGO_PKG_VERSION");
-    let run_hash = format!("{version}, ONNX Runtime {onnx_runtime} {accelerator:?} {lexicon_hash:?}");
-    let defaults = defaults(run_hash, hashes.collect::<Result<_>>()?);
-    Ok((Source::Voices(Box::new(repertoire)), defaults))
 }
 
 impl Totals {

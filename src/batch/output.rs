@@ -11,6 +11,9 @@ use crate::error::Excerpt;
 
 /// What begins the names that are ours.
 pub const OWN_PREFIX: &str = ".mezzavoce";
+/// What begins the name of the directory in which a run keeps what is not finished; it is there as long as the run is
+/// not.
+pub const WORK_PREFIX: &str = ".mezzavoce-batch";
 const MAX_COMPONENT_BYTES: usize = 255;
 const MAX_PATH_BYTES: usize = 1024;
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -75,9 +78,10 @@ pub fn check(name: &str) -> Result<String, Refusal> {
             _ => parts.push(part),
         }
     }
-    if let [only] = parts.as_slice()
-        && only.to_ascii_lowercase().starts_with("manifest")
-        && only.to_ascii_lowercase().ends_with(".jsonl")
+    // A directory of that name would be in the manifest's way as well.
+    if let Some(first) = parts.first().map(|first| first.to_ascii_lowercase())
+        && first.starts_with("manifest")
+        && first.ends_with(".jsonl")
     {
         return bad("is kept for the manifest");
     }

@@ -1,7 +1,9 @@
 //! One job in, its file out, spoken by a server.
 //!
-//! A server that has too much to do, or is not there for a while, is asked again. Never asks for ever, and never keeps
-//! half an answer.
+//! A server that has too much to do, or is not there for a while, is asked again until the patience with a line is
+//! over. Then either the line or the server is given up: the line, if the server has spoken another one meanwhile or
+//! still lists its voices; the server, if it has done neither, or if [`GIVEN_UP_IN_A_ROW`] lines were given up and none
+//! spoken between them. Never asks for ever, and never keeps half an answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,56 +14,125 @@ use super::settings::RemoteJob;
 use super::speak::{Manner, Output, Place, Trouble, interrupted, ready_for, spoken};
 use crate::codec::AudioFormat;
 use crate::error::{Error, Result};
-use crate::transport::client::{RemoteSpeech, ServerAddress};
+use crate::transport::client::{RemoteSpeech, ServerAddress, voices};
 
 /// The first wait before a server is asked again; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How often a sleeper looks whether the run was stopped.
 const GLANCE: Duration = Duration::from_millis(50);
+/// More lines than that cannot all be at fault: a server that lists its voices but begins nothing is gone as well.
+const GIVEN_UP_IN_A_ROW: u64 = 64;
 
-/// A server, and how patient one is with it.
+/// How long one waits for a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until it accepts a request.
+    pub accept: Duration,
+    /// While one line is refused or cut off, before it is given up.
+    pub line: Duration,
+}
+
+/// A server, and how it has done so far.
 #[derive(Debug)]
 pub struct Server {
-    pub address: ServerAddress,
-    /// How long it may take to accept a request.
-    pub timeout: Duration,
-    /// How long one line may be refused or cut off before it is given up.
-    pub patience: Duration,
-    /// Lines that have been spoken.
-    pub spoken: AtomicU64,
+    address: ServerAddress,
+    patience: Patience,
+    /// Lines that were spoken to their end.
+    spoken: AtomicU64,
+    /// Lines that were given up since one was spoken.
+    given_up: AtomicU64,
 }
 
 impl Server {
-    /// Lets the server speak `job` into its file. Where patience ends though other lines are spoken meanwhile, it is
-    /// the line that cannot be spoken; where none is, it is the server that is gone, and the run ends.
+    pub fn new(address: ServerAddress, patience: Patience) -> Self {
+        Self { address, patience, spoken: AtomicU64::new(0), given_up: AtomicU64::new(0) }
+    }
+
+    /// The names of the server's voices, its first one under the empty name too, and what it tells of each.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when nobody answers, or with no voice, for as long as the patience with a line lasts.
+    pub fn voices(&self, stopped: &AtomicBool) -> Result<Vec<(String, String)>> {
+        self.patiently(stopped, |error| Err(error.into()), || Ok(self.ask_for_voices()?)).map_err(|trouble| {
+            match trouble {
+                Trouble::Line(refusal) => Error::Unavailable(refusal.message),
+                Trouble::Run(error) => error,
+            }
+        })
+    }
+
+    /// Lets the server speak `job` into its file.
     pub fn speak(&self, job: &RemoteJob, place: &Place, stopped: &AtomicBool) -> Result<Spoken, Trouble> {
-        let (began, before) = (Instant::now(), self.spoken.load(Ordering::Relaxed));
-        let mut wait = FIRST_WAIT;
+        let before = self.spoken.load(Ordering::Relaxed);
+        let spoken = self.patiently(
+            stopped,
+            |error| Err(self.give_up(error, before)),
+            || self.ask(job, place, stopped),
+        )?;
+        self.spoken.fetch_add(1, Ordering::Relaxed);
+        self.given_up.store(0, Ordering::Relaxed);
+        Ok(spoken)
+    }
+
+    /// Tries as often as the patience with a line allows; then `give_up` says what that means.
+    fn patiently<T>(
+        &self,
+        stopped: &AtomicBool,
+        give_up: impl FnOnce(Error) -> Result<T, Trouble>,
+        mut try_once: impl FnMut() -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let (began, mut wait) = (Instant::now(), FIRST_WAIT);
         loop {
-            let error = match self.ask(job, place, stopped) {
-                Err(Trouble::Run(error @ (Error::Overloaded { .. } | Error::Unavailable(_)))) => error,
-                ended => {
-                    self.spoken.fetch_add(u64::from(ended.is_ok()), Ordering::Relaxed);
-                    return ended;
-                }
+            let error = match try_once() {
+                Err(Trouble::Run(
+                    error @ (Error::Overloaded { .. }
+                    | Error::Unavailable(_)
+                    | Error::TooSlow(_)
+                    | Error::DeadlineExceeded(_)),
+                )) => error,
+                ended => return ended,
             };
             let told =
                 if let Error::Overloaded { retry_after, .. } = &error { *retry_after } else { FIRST_WAIT };
             let pause = wait.max(told).min(LONGEST_WAIT);
-            if began.elapsed() + pause > self.patience {
-                let others_spoke = self.spoken.load(Ordering::Relaxed) > before;
-                let refusal = || Refusal::new("unavailable", error.to_string());
-                return Err(if others_spoke { Trouble::Line(refusal()) } else { Trouble::Run(error) });
+            if began.elapsed() + pause > self.patience.line {
+                return give_up(error);
             }
             sleep(pause, stopped)?;
             wait = (2 * wait).min(LONGEST_WAIT);
         }
     }
 
+    /// Whether it is the line that cannot be spoken, or the server that is gone; `before` lines were spoken when the
+    /// line was first tried.
+    fn give_up(&self, error: Error, before: u64) -> Trouble {
+        let in_a_row = 1 + self.given_up.fetch_add(1, Ordering::Relaxed);
+        let lives = self.spoken.load(Ordering::Relaxed) > before
+            || (in_a_row < GIVEN_UP_IN_A_ROW && self.ask_for_voices().is_ok());
+        let code = match error {
+            _ if !lives => return Trouble::Run(error),
+            Error::Overloaded { .. } => "overloaded",
+            Error::TooSlow(_) => "too_slow",
+            Error::DeadlineExceeded(_) => "deadline_exceeded",
+            _ => "unavailable",
+        };
+        let patience_ms = self.patience.line.as_millis();
+        Trouble::Line(Refusal::new(code, format!("offered again for {patience_ms} ms, at last: {error}")))
+    }
+
+    fn ask_for_voices(&self) -> Result<Vec<(String, String)>> {
+        let mut voices = voices(&self.address, self.patience.accept)?;
+        let Some((_, first)) = voices.first() else {
+            return Err(Error::Unavailable(format!("the server at {} has no voice", self.address)));
+        };
+        voices.push((String::new(), first.clone()));
+        Ok(voices)
+    }
+
     fn ask(&self, job: &RemoteJob, place: &Place, stopped: &AtomicBool) -> Result<Spoken, Trouble> {
         let path = ready_for(&job.output, place)?;
-        let mut speech = RemoteSpeech::open(&self.address, job.request.clone(), self.timeout)?;
+        let mut speech = RemoteSpeech::open(&self.address, job.request.clone(), self.patience.accept)?;
         let mut output = Output::create(path, place)?;
         while let Some(bytes) = speech.next_bytes()? {
             if stopped.load(Ordering::Relaxed) {

@@ -9,16 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::input::{Input, Line, is_blank};
 use super::ledger::Ledger;
-use super::line::{Job, Refusal};
+use super::line::Refusal;
 use super::read;
-use super::record::{Record, Spoken, Status};
-use super::remote::Server;
-use super::settings::{Defaults, RemoteJob, Resolved, holds, resolve, resolve_for_server};
-use super::speak::{Place, Trouble, interrupted, speak};
+use super::record::{Record, Status};
+use super::settings::{Defaults, holds};
+use super::source::{Source, Work};
+use super::speak::{Place, Trouble, interrupted};
 use super::summary::Progress;
 use crate::cli::Batch;
 use crate::error::{Error, Result};
-use crate::repertoire::Repertoire;
 
 /// Lines of one window, and bytes of their texts, at most.
 const WINDOW_LINES: usize = 512;
@@ -45,60 +44,6 @@ pub struct Run<'a> {
     pub progress: Progress,
     pub stopped: Arc<AtomicBool>,
     pub fault: Mutex<Option<Error>>,
-}
-
-/// Who speaks the lines of a run.
-pub enum Source {
-    Voices(Box<Repertoire>),
-    Server(Arc<Server>),
-}
-
-impl Source {
-    /// Decides what `job`, which goes to `output`, leaves open.
-    fn resolve(&self, job: Job, output: String, defaults: &Defaults) -> Result<Work, Refusal> {
-        Ok(match self {
-            Self::Voices(voices) => Work::Here(Box::new(resolve(job, output, voices, defaults)?)),
-            Self::Server(server) => {
-                Work::There(Arc::clone(server), Box::new(resolve_for_server(job, output, defaults)?))
-            }
-        })
-    }
-}
-
-/// A job with everything decided that can be decided here, and who speaks it.
-enum Work {
-    Here(Box<Resolved>),
-    There(Arc<Server>, Box<RemoteJob>),
-}
-
-impl Work {
-    fn output(&self) -> &str {
-        match self {
-            Self::Here(job) => &job.output,
-            Self::There(_, job) => &job.output,
-        }
-    }
-
-    fn key(&self) -> &str {
-        match self {
-            Self::Here(job) => &job.key,
-            Self::There(_, job) => &job.key,
-        }
-    }
-
-    fn text_bytes(&self) -> usize {
-        match self {
-            Self::Here(job) => job.script.text().len(),
-            Self::There(_, job) => job.request.script.text().len(),
-        }
-    }
-
-    fn speak(&self, place: &Place, stopped: &AtomicBool) -> Result<Spoken, Trouble> {
-        match self {
-            Self::Here(job) => speak(job, place, stopped),
-            Self::There(server, job) => server.speak(job, place, stopped),
-        }
-    }
 }
 
 impl Run<'_> {

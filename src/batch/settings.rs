@@ -30,7 +30,7 @@ pub struct Defaults {
     pub date_order: DateOrder,
     /// The program, ONNX Runtime, the device and the lexicon of the run; or the server.
     pub run_hash: String,
-    /// A hash of each voice's files and what they are executed in, by its name.
+    /// A hash of each voice's files and what they are executed in, by its name; of a server's, what it tells of it.
     pub voice_hashes: Vec<(String, String)>,
 }
 
@@ -81,7 +81,9 @@ pub fn resolve_for_server(job: Job, output: String, defaults: &Defaults) -> Resu
         sample_rate_hz: job.sample_rate_hz.or(defaults.sample_rate_hz),
         silences: job.silences,
     };
-    let key = hex(&Sha256::digest(format!("{:?}", (&defaults.run_hash, &request, &output)).as_bytes()));
+    let voice = defaults.voice_hashes.iter().find(|(name, _)| *name == request.voice).map(|(_, told)| told);
+    let key = format!("{:?}", (&defaults.run_hash, voice, &request, &output));
+    let key = hex(&Sha256::digest(key.as_bytes()));
     Ok(RemoteJob { request, output, key })
 }
 
@@ -142,7 +144,7 @@ fn or_default(speaker: SpeakerChoice, defaults: &Defaults) -> SpeakerChoice {
 }
 
 /// The embedding that `choice` means: [speaker_embedding_dim], of norm 1.
-fn embedding(choice: SpeakerChoice, speakers: &Speakers) -> Result<Vec<f32>, Refusal> {
+pub fn embedding(choice: SpeakerChoice, speakers: &Speakers) -> Result<Vec<f32>, Refusal> {
     let unknown = |error: Error| Refusal::new("unknown_speaker", error.to_string());
     match choice {
         SpeakerChoice::Default => speakers.named(None).map_err(unknown),
@@ -171,7 +173,7 @@ pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
     let Some(directory) = directory else {
         for (path, bytes) in embedded_files() {
             hasher.update(path.as_bytes());
-            hasher.update(Sha256::digest(bytes));
+            hasher.update(hex(&Sha256::digest(bytes)));
         }
         return Ok(hex(&hasher.finalize()));
     };
@@ -208,5 +210,21 @@ pub fn file_hash(path: &Path) -> Result<String> {
             0 => return Ok(hex(&hasher.finalize())),
             read => hasher.update(block.get(..read).unwrap_or_default()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_voice_is_known_by_the_bytes_of_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        crate::voice::Voice::write_embedded(directory.path()).unwrap();
+        assert_eq!(voice_hash(None).unwrap(), voice_hash(Some(directory.path())).unwrap());
+        let symbols = directory.path().join("symbols.json");
+        let changed = std::fs::read_to_string(&symbols).unwrap() + " ";
+        std::fs::write(&symbols, changed).unwrap();
+        assert_ne!(voice_hash(None).unwrap(), voice_hash(Some(directory.path())).unwrap());
     }
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{
-    parse_date_order, parse_duration, parse_markup, parse_speaking_rate, parse_voice, parse_wait,
-};
+use super::values::{parse_date_order, parse_duration, parse_markup, parse_speaking_rate, parse_voice, parse_wait};
 use super::{LexiconArgs, RuntimeArgs};
 use crate::codec::Encoding;
 use crate::engine::DEFAULT_SEED;
@@ -86,8 +84,8 @@ pub struct Batch {
     #[arg(long, default_value = "10s", value_parser = parse_wait, value_name = "TIME", requires = "server")]
     pub server_timeout: Duration,
 
-    /// How long a line is offered again to a server that has too much to do or is not there; then the run ends, or the
-    /// line fails if others are spoken
+    /// How long a line is offered again to a server that has too much to do, breaks off or is not there; then the line
+    /// fails, or the run ends if the server is gone
     #[arg(long, default_value = "2m", value_parser = parse_duration, value_name = "TIME", requires = "server")]
     pub server_patience: Duration,
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tonic::transport::{Endpoint, Uri};
+use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Code, Status, Streaming};
 
 use super::pb::{self, speech_client::SpeechClient, synthesize_response::Event};
@@ -111,10 +111,7 @@ impl RemoteSpeech {
         let tokio = Builder::new_current_thread().enable_all().build();
         let tokio = tokio.map_err(|error| Error::Internal(format!("no thread for the network: {error}")))?;
         let (responses, started) = tokio.block_on(async {
-            let silent = |_| {
-                let timeout_ms = timeout.as_millis();
-                Error::Unavailable(format!("the server at {address} has said nothing for {timeout_ms} ms"))
-            };
+            let silent = |_| silent(address, timeout);
             tokio::time::timeout(timeout, ask(address, request)).await.map_err(silent)?
         })?;
         let pb::Started { format, voice, notices, .. } = started;
@@ -194,12 +191,42 @@ impl RemoteSpeech {
     }
 }
 
-async fn ask(
-    address: &ServerAddress,
-    request: RemoteRequest,
-) -> Result<(Streaming<pb::SynthesizeResponse>, pb::Started)> {
-    use pb::synthesis_config::Speaker;
-    use pb::synthesize_request::Content;
+/// The voices of the server at `address`, its first voice first: the name of each, and all that the server tells of
+/// it which may change how it sounds, its own version and plan included. Not what the voice's files hold.
+///
+/// # Errors
+/// [`Error::Unavailable`] when nobody answers there within `timeout`.
+pub fn voices(address: &ServerAddress, timeout: Duration) -> Result<Vec<(String, String)>> {
+    let tokio = Builder::new_current_thread().enable_all().build();
+    let tokio = tokio.map_err(|error| Error::Internal(format!("no thread for the network: {error}")))?;
+    let asked = async {
+        let mut client = connect(address).await?;
+        let listed = client.list_voices(pb::ListVoicesRequest {}).await.map_err(|status| error(&status))?;
+        let server = client.describe(pb::DescribeRequest {}).await.map_err(|status| error(&status))?;
+        Ok((listed.into_inner().voices, server.into_inner()))
+    };
+    let silent = |_| silent(address, timeout);
+    let (listed, server) =
+        tokio.block_on(async { tokio::time::timeout(timeout, asked).await.map_err(silent)? })?;
+    let told = |mut voice: pb::VoiceInfo| {
+        let name = std::mem::take(&mut voice.name);
+        (voice.licence, voice.description) = Default::default();
+        let plan = server.plans.iter().find(|plan| plan.voice == name);
+        // How many speak together changes no sound, nor does the reason for it.
+        let plan =
+            plan.map(|plan| (&plan.precision, &plan.device, &plan.encoder, &plan.decoder, &plan.vocoder));
+        let identity = format!("{:?}", (&server.version, &server.onnx_runtime, voice, plan));
+        (name, identity)
+    };
+    Ok(listed.into_iter().map(told).collect())
+}
+
+fn silent(address: &ServerAddress, timeout: Duration) -> Error {
+    let timeout_ms = timeout.as_millis();
+    Error::Unavailable(format!("the server at {address} has said nothing for {timeout_ms} ms"))
+}
+
+async fn connect(address: &ServerAddress) -> Result<SpeechClient<Channel>> {
     let nobody = |error: tonic::transport::Error| {
         let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         Error::Unavailable(format!("no server at {address}: {cause}"))
@@ -208,7 +235,16 @@ async fn ask(
     let endpoint = Endpoint::from(address.0.clone())
         .http2_keep_alive_interval(SIGN_OF_LIFE)
         .keep_alive_timeout(SIGN_OF_LIFE);
-    let mut client = SpeechClient::new(endpoint.connect().await.map_err(nobody)?);
+    Ok(SpeechClient::new(endpoint.connect().await.map_err(nobody)?))
+}
+
+async fn ask(
+    address: &ServerAddress,
+    request: RemoteRequest,
+) -> Result<(Streaming<pb::SynthesizeResponse>, pb::Started)> {
+    use pb::synthesis_config::Speaker;
+    use pb::synthesize_request::Content;
+    let mut client = connect(address).await?;
     // What is not asked for is not sent: phonemes are not read.
     let markup = match request.markup {
         Markup::Strip => pb::Markup::Unspecified,
