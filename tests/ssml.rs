@@ -236,11 +236,12 @@ fn what_is_not_served_is_read_and_told() {
         "xml:lang `fr`",
         "<lang>",
         "<audio>",
+        "<desc>",
         "<amazon:effect>",
     ]) {
         assert!(notice.contains(expected), "{notice} is not about {expected}");
     }
-    assert_eq!(found.notices.len(), 8, "{:?}", found.notices);
+    assert_eq!(found.notices.len(), 10, "{:?}", found.notices);
 
     let characters =
         CHARACTERS.ssml("<speak>a <phoneme ph='tuː'>word</phoneme></speak>", &Reading::default()).unwrap();

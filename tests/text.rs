@@ -164,7 +164,19 @@ fn every_kind_of_word_is_read_as_such() {
             "March 4-6, 1/1/99, 1/1/05",
             "March fourth to sixth, January first, nineteen ninety nine, January first, two thousand five",
         ),
+        (
+            "Mon–Fri, Tue, Nov 5 and Sat 3pm",
+            "Monday to Friday, Tuesday, November fifth and Saturday three P M",
+        ),
+        (
+            "1/1/2024–12/31/2024, 2025-03-04T14:30:00+05:30",
+            "January first, twenty twenty four to December thirty first, twenty twenty four, March fourth, twenty twenty five at fourteen thirty U T C plus five thirty",
+        ),
         // Times and ratios
+        (
+            "6:05a, 0915 hrs, 5pm EST, UTC-5",
+            "six oh five A M, oh nine fifteen hours, five P M E S T, U T C minus five",
+        ),
         ("at 3:05 pm, noon-1pm, 9-5pm", "at three oh five P M, noon to one P M, nine to five P M"),
         ("10:30-11:45, at 3.30 p.m. today", "ten thirty to eleven forty five, at three thirty P M today"),
         ("3:1 and 16:9", "three to one and sixteen to nine"),
@@ -178,7 +190,45 @@ fn every_kind_of_word_is_read_as_such() {
             "twenty dollars, twenty dollars, twenty dollars, five Canadian dollars, five Swiss francs",
         ),
         ("1 €, 2 €, $5/month, 20 EUR.", "one euro, two euros, five dollars per month, twenty euros."),
+        (
+            "$5.00 USD, $5-10, CA$10, €1.234,56, ₹1,00,000, 25,50 €",
+            "five dollars, five to ten dollars, ten Canadian dollars, one thousand two hundred thirty four euros and fifty six cents, one hundred thousand rupees, twenty five euros and fifty cents",
+        ),
+        (
+            "$1.5M–$2M, €3k, $5/mo, 2/$18",
+            "one point five million dollars to two million dollars, three thousand euros, five dollars per month, two for eighteen dollars",
+        ),
+        // Scores, sums and powers
+        ("won 21-19 and 10-0, 20-20 vision", "won twenty one nineteen and ten zero, twenty twenty vision"),
+        ("12−5=7, 9-4=5", "twelve minus five equals seven, nine minus four equals five"),
+        ("x - y = z, 3x − 4 = 2", "x minus y equals z, three x minus four equals two"),
+        (
+            "5 * 6, 2 x 3, 5x faster, 80%-90%",
+            "five times six, two by three, five times faster, eighty percent to ninety percent",
+        ),
+        (
+            "x^2, 2^10, 10^-3, e^x, 10^6−1",
+            "x squared, two to the tenth, ten to the minus third, e to the x, ten to the sixth minus one",
+        ),
+        ("Δt, α-particles, 2π, ∀ x", "delta t, alpha particles, two pi, for all x"),
+        ("A- student, blood group O-, I-", "A minus student, blood group O minus, I"),
         // Units
+        (
+            "1-3/4 cups, 5/8\" bolt, 12\" pipe, 5' tall, 2 sq ft, 3 fl oz",
+            "one and three quarters cups, five eighths inches bolt, twelve inches pipe, five feet tall, two square feet, three fluid ounces",
+        ),
+        (
+            "12h 30m 15s, N95s, 60 fps, 500 mcg",
+            "twelve hours thirty minutes fifteen seconds, N ninety five s, sixty frames per second, five hundred micrograms",
+        ),
+        (
+            "40°42'46\"N, 74.5°W",
+            "forty degrees forty two minutes forty six seconds north, seventy four point five degrees west",
+        ),
+        (
+            "1 000 000 or 1'000'000, 28.3M km, 10M users",
+            "one million or one million, twenty eight point three million kilometers, ten million users",
+        ),
         (
             "1 kg, 5 kg, 1km, 10 GB, 60 mph",
             "one kilogram, five kilograms, one kilometer, ten gigabytes, sixty miles per hour",
@@ -194,7 +244,7 @@ fn every_kind_of_word_is_read_as_such() {
         ("5'10\", 6'1\" and 5' 10\"", "five feet ten inches, six feet one inch and five feet ten inches"),
         (
             "1e-5, 6.02e23, 0x1F, 2 x 4, 2x4",
-            "one times ten to the minus fifth, six point zero two times ten to the twenty third, hex one F, two x four, two by four",
+            "one times ten to the minus fifth, six point zero two times ten to the twenty third, hex one F, two by four, two by four",
         ),
         (
             "1.000.000, 1.000,50, 12,34,567",
@@ -213,7 +263,19 @@ fn every_kind_of_word_is_read_as_such() {
             "+44 20 7946 0958 and 1-800-FLOWERS!",
             "plus four four, two zero, seven nine four six, zero nine five eight and one, eight hundred, FLOWERS!",
         ),
+        (
+            "+44 (0)20 7946 0958, 020 7946 0958",
+            "plus four four, zero, two zero, seven nine four six, zero nine five eight, zero two zero, seven nine four six, zero nine five eight",
+        ),
+        (
+            "card 4111 1111 1111 1111, call 911",
+            "card four one one one, one one one one, one one one one, one one one one, call nine one one",
+        ),
         // Addresses
+        (
+            "123 N. Main St. Apt #4, MN 55101",
+            "one hundred twenty three north Main street Apt number four, MN five five one zero one",
+        ),
         ("https://example.org/a_b?c=1", "example dot org slash a underscore b question mark c equals one"),
         ("joe.bloggs@mail.co.uk", "joe dot bloggs at mail dot co dot U K"),
         (
@@ -588,7 +650,9 @@ fn no_letter_or_digit_is_lost_among_marks() {
             let said = texts(&found).join(" ").to_lowercase();
             // Between two numbers the letter x is "by".
             let said = said.replace("by", "x");
-            for letter in ['q', 'x', 'é'] {
+            // Behind a number it may be "times": `4x faster`.
+            let letters = ['q', 'é', 'x'];
+            for letter in letters.into_iter().filter(|letter| *letter != 'x' || !said.contains("times")) {
                 assert_eq!(
                     said.matches(letter).count(),
                     text.matches(letter).count(),

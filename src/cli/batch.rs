@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{parse_date_order, parse_duration, parse_markup, parse_speaking_rate, parse_voice, parse_wait};
+use super::values::{
+    parse_date_order, parse_duration, parse_markup, parse_speaking_rate, parse_voice, parse_wait,
+};
 use super::{LexiconArgs, RuntimeArgs};
 use crate::codec::Encoding;
 use crate::engine::DEFAULT_SEED;

@@ -25,9 +25,11 @@ const TABLE: &[(&str, &str, When)] = &[
     ("asst", "assistant", When::Stop),
     ("aug", "August", When::Digit),
     ("ave", "avenue", When::StopOrEnd),
+    ("b", "born", When::Digit),
     ("bldg", "building", When::StopOrEnd),
     ("blvd", "boulevard", When::StopOrEnd),
     ("bros", "brothers", When::StopOrEnd),
+    ("c", "circa", When::Digit),
     ("ca", "circa", When::Digit),
     ("capt", "captain", When::Stop),
     ("cf", "compare", When::Stop),
@@ -36,6 +38,7 @@ const TABLE: &[(&str, &str, When)] = &[
     ("co", "company", When::StopOrEnd),
     ("col", "colonel", When::Stop),
     ("corp", "corporation", When::StopOrEnd),
+    ("d", "died", When::Digit),
     ("dec", "December", When::Digit),
     ("dept", "department", When::Stop),
     ("dr", "doctor", When::Stop),
@@ -71,6 +74,7 @@ const TABLE: &[(&str, &str, When)] = &[
     ("ltd", "limited", When::StopOrEnd),
     ("maj", "major", When::Stop),
     ("mar", "March", When::Digit),
+    ("max", "maximum", When::Digit),
     ("messrs", "messers", When::Stop),
     ("mgr", "manager", When::StopOrEnd),
     ("misc", "miscellaneous", When::Stop),
@@ -113,6 +117,7 @@ const TABLE: &[(&str, &str, When)] = &[
     ("tue", "Tuesday", When::StopOrEnd),
     ("tues", "Tuesday", When::StopOrEnd),
     ("univ", "university", When::Stop),
+    ("v", "versus", When::Stop),
     ("viz", "namely", When::Stop),
     ("vol", "volume", When::Digit),
     ("vols", "volumes", When::Digit),
@@ -126,7 +131,8 @@ const STOPPED_UNITS: &[&str] = &[
 ];
 
 fn entry(word: &str) -> Option<&'static (&'static str, &'static str, When)> {
-    TABLE.iter().find(|(short, _, _)| short.eq_ignore_ascii_case(word))
+    // A single capital is an initial.
+    TABLE.iter().find(|(short, ..)| short.eq_ignore_ascii_case(word) && (word.len() > 1 || *short == word))
 }
 
 /// Whether `word` (without its stop) is in the table, or initials.
@@ -160,16 +166,18 @@ pub struct Neighbours<'a> {
     pub before: Option<&'a str>,
     /// As it is written.
     pub next: Option<&'a str>,
+    /// A number stands a word or two before, as in an address.
+    pub numbered: bool,
 }
 
 /// The full form of `word` (without its stop) between its neighbours.
 pub fn expansion(word: &str, beside: &Neighbours) -> Option<&'static str> {
     let next = beside.next.and_then(|next| next.chars().find(|c| c.is_alphanumeric() || *c == '#'));
     let names = next.is_some_and(char::is_uppercase) && !beside.next.is_some_and(opens_sentence);
-    if word.eq_ignore_ascii_case("st") && !names {
+    let after_name = beside.before.is_some_and(|before| before.starts_with(char::is_uppercase));
+    if word.eq_ignore_ascii_case("st") && (!names || (after_name && beside.numbered)) {
         return Some("street");
     }
-    let after_name = beside.before.is_some_and(|before| before.starts_with(char::is_uppercase));
     if word == "Dr" && after_name && !names && !beside.before.is_some_and(opens_sentence) {
         return Some("drive");
     }
@@ -189,6 +197,17 @@ pub fn begins_with_number(word: &str) -> bool {
     let numeral = word.trim_end_matches(|c: char| !c.is_alphanumeric());
     let roman = (2..=6).contains(&numeral.len()) && numeral.bytes().all(|c| matches!(c, b'I' | b'V' | b'X'));
     word.starts_with(|c: char| c.is_ascii_digit()) || roman
+}
+
+/// Zones that follow a time of day.
+const TIME_ZONES: &[&str] = &[
+    "AEST", "BST", "CDT", "CEST", "CET", "CST", "EDT", "EST", "GMT", "IST", "JST", "MDT", "MST", "PDT",
+    "PST", "UTC",
+];
+
+/// Whether `word`, with the marks around it, is the name of a time zone.
+pub fn is_time_zone(word: &str) -> bool {
+    TIME_ZONES.contains(&word.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
 /// Words that begin a sentence and are hardly ever part of a name, in lower case.

@@ -5,6 +5,9 @@
 //!
 //! Never removes a letter, a digit or a sign that has a name.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use super::forms::{decimal_digit, push_apart, push_composed, push_plain_form, push_power};
 use super::markdown::{strip_line_markup, strip_links};
 use super::{Markup, Reading, html};
@@ -14,6 +17,9 @@ pub const PHONEMES: char = '\u{e000}';
 
 /// The longest emoji, in characters: two people with a skin tone each, and what joins them.
 const MAX_EMOJI_CHARACTERS: usize = 10;
+
+/// The longest control sequence of a terminal.
+const MAX_ESCAPE_CHARACTERS: usize = 16;
 
 /// Text without typography, and the phonemes that were written inline.
 #[derive(Debug, Default)]
@@ -44,7 +50,9 @@ pub fn clean(text: &str, reading: &Reading, notation: Notation) -> Cleaned {
     while let Some((before, ipa, after)) = next_phonemes(rest) {
         plain_characters(rest.get(..before).unwrap_or_default(), reading, notation, &mut plain);
         let ipa = rest.get(before + 2..before + 2 + ipa).unwrap_or_default();
-        if ipa.chars().any(char::is_alphabetic) {
+        // No symbol of IPA is a capital or a digit: `[[Main Page]]` is a link of a wiki.
+        let foreign = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+        if ipa.chars().any(char::is_alphabetic) && !ipa.contains(foreign) {
             plain.extend([' ', PHONEMES]);
             cleaned.phonemes.push(ipa.trim().to_string());
         } else {
@@ -105,7 +113,11 @@ fn plain_characters(text: &str, reading: &Reading, notation: Notation, out: &mut
                 out.truncate(out.len() - 3);
                 out.push_str("..");
             }
+            '−' | '﹣' | '－' if is_subtraction(out, &mut chars) => out.push_str(" minus "),
             '\u{2010}' | '\u{2011}' | '−' | '﹣' | '－' => out.push('-'),
+            '\u{1b}' => skip_escape(&mut chars),
+            '🔟' => push_apart("10", &mut chars, out),
+            ' ' if in_number && is_group(out, chars.clone()) => out.push(','),
             '\u{2012}'..='\u{2015}' => out.push('—'),
             '\u{301c}' | '∼' => out.push('~'),
             '。' | '｡' => out.push_str(". "),
@@ -125,6 +137,51 @@ fn plain_characters(text: &str, reading: &Reading, notation: Notation, out: &mut
             c => push_composed(c, &mut chars, |mark| is_invisible(mark) || is_emoji(mark), out),
         }
     }
+}
+
+/// Whether a minus between `out` and `rest` takes one from the other. One before a number alone is its sign.
+fn is_subtraction(out: &str, rest: &mut Peekable<Chars>) -> bool {
+    let operand = |c: char| c.is_alphanumeric() || c == ')';
+    let next = rest.peek().copied().unwrap_or(' ');
+    let glued = out.ends_with(operand) && (next.is_alphanumeric() || next == '(');
+    glued || (next == ' ' && out.strip_suffix(' ').is_some_and(|out| out.ends_with(operand)))
+}
+
+/// Takes a control sequence of terminals, `[31m`, that follows an escape.
+fn skip_escape(rest: &mut Peekable<Chars>) {
+    if rest.next_if_eq(&'[').is_none() {
+        return;
+    }
+    for _ in 0..MAX_ESCAPE_CHARACTERS {
+        match rest.next_if(|c| c.is_ascii_digit() || matches!(c, ';' | '?')) {
+            Some(_) => {}
+            None => {
+                rest.next_if(char::is_ascii_alphabetic);
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a space behind the digits of `out` parts thousands: `1 000`, `12 500 €`, `1 234 567`, and no telephone
+/// number.
+fn is_group(out: &str, rest: Peekable<Chars>) -> bool {
+    let tail: Vec<char> =
+        out.chars().rev().take(12).take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+    let before = out.chars().rev().nth(tail.len());
+    let head = tail.iter().rev().take_while(|c| **c != ',').count();
+    let apart = before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '$' | '€' | '£'));
+    if !apart || !(1..=3).contains(&head) || tail.last() == Some(&'0') {
+        return false;
+    }
+    let ahead: Vec<char> = rest.take(8).collect();
+    let is_digit = |at: usize| ahead.get(at).is_some_and(char::is_ascii_digit);
+    let group = (0..3).all(is_digit) && !is_digit(3);
+    let round = ahead.get(..3) == Some(&['0'; 3]);
+    let next_group = ahead.get(3) == Some(&' ') && (4..7).all(is_digit) && !is_digit(7);
+    let more = tail.contains(&',') || next_group;
+    let money = ahead.get(3) == Some(&' ') && matches!(ahead.get(4), Some('€' | '£' | '¥' | '₽' | '₴'));
+    group && (round || more || money)
 }
 
 fn three_digits(mut next: impl Iterator<Item = char>) -> bool {

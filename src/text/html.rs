@@ -48,8 +48,8 @@ const BLOCKS: &[&str] = &[
 const INLINE: &[&str] = &[
     "a", "abbr", "b", "big", "body", "button", "cite", "code", "del", "details", "dfn", "em", "font", "head",
     "html", "i", "iframe", "img", "input", "ins", "kbd", "label", "link", "mark", "meta", "q", "s", "samp",
-    "small", "span", "strike", "strong", "sub", "sup", "svg", "tbody", "td", "tfoot", "th", "thead", "title",
-    "tt", "u", "var", "video", "wbr",
+    "script", "small", "span", "strike", "strong", "style", "sub", "sup", "svg", "tbody", "td", "tfoot",
+    "th", "thead", "title", "tt", "u", "var", "video", "wbr",
 ];
 
 const ENTITIES: &[(&str, &str)] = &[

@@ -21,7 +21,7 @@ use std::path::Path;
 use super::clean::{Notation, PHONEMES, clean};
 use super::function_words::function_word;
 use super::{Reading, arpabet, ipa};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 
 pub use occurrences::{Given, apply};
 
@@ -32,6 +32,8 @@ pub const MAX_CUSTOM_DICTIONARY_BYTES: usize = 64 << 10;
 pub const MAX_ENTRIES: usize = 100_000;
 pub const MAX_GRAPHEME_CHARACTERS: usize = 64;
 pub const MAX_PRONUNCIATION_CHARACTERS: usize = 256;
+/// A reason that repeats what was written is cut to this.
+const MAX_REASON_BYTES: usize = 1000;
 /// Notices beyond these are counted.
 const MAX_NOTICES: usize = 16;
 
@@ -251,6 +253,7 @@ fn pronunciation(text: &str, alphabet: Alphabet) -> std::result::Result<Pronunci
 
 /// An error at a place; `line` and `column` count from 1.
 fn at(name: &str, line: usize, column: usize, reason: impl std::fmt::Display) -> Error {
+    let reason = shortened(reason.to_string(), MAX_REASON_BYTES);
     Error::InvalidRequest(format!("{name}:{line}:{column}: {reason}"))
 }
 

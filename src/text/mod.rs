@@ -54,6 +54,9 @@ pub const MAX_TEXT_BYTES: usize = 1 << 20;
 /// The most that lexicons may say in one text, in bytes of UTF-8: a short word can have a long entry.
 pub const MAX_LEXICON_SPEECH_BYTES: usize = MAX_TEXT_BYTES;
 
+/// A sentence above this is spelled in pieces.
+const MOST_SPELLED_BYTES: usize = 16 << 10;
+
 /// The most characters that one [`Segment`] reports as unmapped.
 pub const MAX_UNMAPPED: usize = 64;
 
@@ -191,8 +194,17 @@ impl Frontend {
         };
         let verbal = normalize::verbalize(&sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
-        let atoms = self.speller.atoms(&verbal.text, given);
-        self.pack(atoms, pause, out);
+        let mut given = given.into_iter();
+        let mut rest = verbal.text.as_str();
+        // A flood without an end is spelled in pieces: words take far more memory than their text.
+        while rest.len() > MOST_SPELLED_BYTES {
+            let least = rest.floor_char_boundary(MOST_SPELLED_BYTES);
+            let Some(space) = rest.get(least..).and_then(|after| after.find(' ')) else { break };
+            let Some((piece, after)) = rest.split_at_checked(least + space) else { break };
+            self.pack(self.speller.atoms(piece, &mut given), Pause::None, out);
+            rest = after;
+        }
+        self.pack(self.speller.atoms(rest, &mut given), pause, out);
     }
 
     /// The segments of text that is given as IPA already; marks of punctuation end them.

@@ -5,8 +5,8 @@
 //! Never looks at what a voice can say: fitting a sentence into a budget is `Frontend`'s work.
 
 use super::abbreviations::{
-    begins_with_number, ends_only_before_capital, is_abbreviation, is_dotted_initials, needs_digit,
-    opens_sentence,
+    begins_with_number, ends_only_before_capital, is_abbreviation, is_dotted_initials, is_time_zone,
+    needs_digit, opens_sentence,
 };
 
 /// Why a segment ends, and so how long the silence after it should be.
@@ -111,6 +111,7 @@ pub fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
         return (!next.is_some_and(begins_with_number)).then_some(Pause::Sentence);
     }
     if ends_only_before_capital(word) {
+        let before_capital = before_capital && !next.is_some_and(is_time_zone);
         return before_capital.then_some(Pause::Sentence);
     }
     if word.eq_ignore_ascii_case("st") || (is_dotted_initials(word) && word.starts_with(char::is_uppercase)) {
@@ -124,6 +125,6 @@ pub fn end_of_sentence(token: &str, next: Option<&str>) -> Option<Pause> {
 
 /// Whether it takes the whole next word, and not only its first letter, to tell if `token` ends a sentence.
 pub fn needs_whole_word(token: &str) -> bool {
-    let [opener, name, numeral] = ["The", "Zq", "II"].map(|next| end_of_sentence(token, Some(next)));
-    opener != name || numeral != name
+    let [name, others @ ..] = ["Zq", "The", "II", "EST"].map(|next| end_of_sentence(token, Some(next)));
+    others.iter().any(|other| *other != name)
 }

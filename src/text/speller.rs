@@ -3,6 +3,7 @@
 //! Never joins or splits sentences; it prices atoms in ids so that `Frontend` can.
 
 use std::collections::HashMap;
+use std::vec::IntoIter;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
@@ -114,12 +115,11 @@ impl Speller {
     }
 
     /// The words of a normalised sentence, spelled; `given` fills its placeholders, in order.
-    pub fn atoms(&self, sentence: &str, given: Vec<Given>) -> Vec<Atom> {
+    pub fn atoms(&self, sentence: &str, given: &mut IntoIter<Given>) -> Vec<Atom> {
         let tokens: Vec<&str> = sentence.split(' ').filter(|token| !token.is_empty()).collect();
         let Self::Ipa { g2p, .. } = self else {
             return tokens.into_iter().map(|token| self.character_atom(token)).collect();
         };
-        let mut given = given.into_iter();
         let parts: Vec<(&str, &str, Option<Given>)> = tokens
             .into_iter()
             .map(|token| {

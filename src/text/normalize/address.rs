@@ -15,6 +15,13 @@ const SCHEMES: [(&str, &str); 6] = [
     ("ssh://", "S S H"),
 ];
 
+/// States and districts of the post.
+const STATES: [&str; 51] = [
+    "AK", "AL", "AR", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "HI", "IA", "ID", "IL", "IN", "KS",
+    "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT", "NC", "ND", "NE", "NH", "NJ", "NM", "NV",
+    "NY", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VA", "VT", "WA", "WI", "WV", "WY",
+];
+
 /// Signs inside an address.
 const SIGNS: [(char, &str); 20] = [
     ('!', "exclamation mark"),
@@ -56,6 +63,9 @@ const ENDINGS: [&str; 46] = [
 pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
     if !core.contains(['.', ':', '@', '/', '\\']) {
+        if let Some(words) = zip(here).or_else(|| hash(core)) {
+            return Some(Said::one(words));
+        }
         let number = core.strip_prefix(['v', 'V'])?;
         let digits = !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit());
         return digits.then(|| Said::one(format!("version {}", cardinal(number))));
@@ -88,6 +98,33 @@ fn dotted_numbers(core: &str) -> Option<String> {
     }
     (host && rest.0.starts_with([':', '/']) || rest.0.starts_with(['-', '+'])).then_some(())?;
     Some(format!("{words} {}", signs_and_words(rest.0)))
+}
+
+/// `MN 55101`.
+fn zip(here: &Here) -> Option<String> {
+    let digits = here.part.core;
+    (digits.len() == 5 && digits.bytes().all(|c| c.is_ascii_digit())).then_some(())?;
+    here.before().filter(|before| STATES.contains(&before.core)).map(|_| spelled(digits))
+}
+
+/// A UUID or a hash, digit by digit.
+fn hash(core: &str) -> Option<String> {
+    let groups: Vec<&str> = core.split('-').take(6).collect();
+    let uuid = groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]);
+    let letters = core.bytes().any(|c| c.is_ascii_alphabetic());
+    let digits = core.bytes().any(|c| c.is_ascii_digit());
+    let long = groups.len() == 1 && (16..=128).contains(&core.len());
+    let hex = core.bytes().all(|c| c.is_ascii_hexdigit() || c == b'-');
+    (hex && letters && digits && (uuid || long)).then(|| {
+        let spell = |group: &&str| {
+            let names = group.chars().map(|c| match c.is_ascii_digit() {
+                true => spelled(&c.to_string()),
+                false => c.to_uppercase().to_string(),
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        groups.iter().map(spell).collect::<Vec<_>>().join(", ")
+    })
 }
 
 /// `fe80::1` and `00:1a:2b:3c:4d:5e`, sign by sign.

@@ -73,9 +73,23 @@ fn iso(core: &str) -> Option<String> {
         return Some(date);
     }
     rest.eat("T")?;
-    let zone = rest.0.strip_suffix('Z');
-    let time = time::of_day(zone.unwrap_or(rest.0))?;
-    Some(format!("{date} at {time}{}", if zone.is_some() { " U T C" } else { "" }))
+    let (time, zone) = match rest.0.find(['Z', '+', '-']).and_then(|at| rest.0.split_at_checked(at)) {
+        None => (rest.0, String::new()),
+        Some((time, "Z")) => (time, " U T C".to_owned()),
+        Some((time, zone)) => {
+            let mut rest = Cursor(zone);
+            let sign = if rest.any(&['+', '-'])? == '+' { "plus" } else { "minus" };
+            let hours = value(rest.digits(2, 2).or_else(|| rest.0.get(..2))?)?;
+            let minutes =
+                value(zone.get(zone.len().checked_sub(2)?..)?).filter(|_| zone.len() > 3).unwrap_or(0);
+            let minutes =
+                if minutes == 0 { String::new() } else { format!(" {}", cardinal(&minutes.to_string())) };
+            (time, format!(" U T C {sign} {}{minutes}", cardinal(&hours.to_string())))
+        }
+    };
+    // A fraction of a second is not said.
+    let time = time.split_once('.').map_or(time, |(time, _)| time);
+    Some(format!("{date} at {}{zone}", time::of_day(time)?))
 }
 
 /// `3/4/2025`, `3-4-2025`, and `4.3.2025`, which has its day first everywhere.
@@ -140,6 +154,12 @@ fn month_first(here: &Here) -> Option<Said> {
     let mut rest = Cursor(next.core);
     let day = day(&mut rest)?;
     if rest.any(&['-', '—']).is_some() {
+        if let Some(other) = month_of(rest.0) {
+            // `Jan. 1-Feb. 2`
+            let last = here.ahead(2).filter(|part| matches!(next.tail, "" | ".") && part.open.is_empty())?;
+            let words = format!("{} to {}", spoken(month, day, None)?, spoken(other, last.core, None)?);
+            return Some(Said::new(words, 3));
+        }
         let last = self::day(&mut rest)?;
         rest.end()?;
         let words = format!("{} to {}", spoken(month, day, None)?, ordinal_day(month, last)?);
@@ -223,7 +243,10 @@ pub fn year_words(digits: &str) -> String {
 /// `March fourth, twenty twenty five`; `None` for a day that the month lacks.
 pub fn spoken(month: u32, day: &str, year: Option<&str>) -> Option<String> {
     let date = format!("{} {}", name(month)?, ordinal_day(month, day)?);
+    let leap = |year: u32| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_29th = month == 2 && value(day) == Some(29);
     match year {
+        Some(year) if is_29th && year.len() == 4 && !value(year).is_some_and(leap) => None,
         Some(year) if year.len() == 4 && !is_year(year) => None,
         Some(year) => Some(format!("{date}, {}", year_words(year))),
         None => Some(date),

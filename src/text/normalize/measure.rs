@@ -2,12 +2,15 @@
 //!
 //! Never reads a plain number: that is `number`'s work.
 
-use super::super::numbers::{cardinal, ordinal, spelled};
+use super::super::numbers::{cardinal, fraction, ordinal, spelled};
+use super::money::ungrouped;
 use super::token::{Amount, Cursor, Here, Said, value};
 
 pub fn read(here: &Here) -> Option<Said> {
     let core = here.part.core;
     feet_and_inches(here)
+        .or_else(|| primes(here))
+        .or_else(|| mixed(core).map(|words| Said { amount: Amount::Many, ..Said::one(words) }))
         .or_else(|| position(core))
         .or_else(|| power_of_ten(core))
         .or_else(|| hexadecimal(core))
@@ -38,6 +41,52 @@ fn feet_and_inches(here: &Here) -> Option<Said> {
         ),
         taken,
     ))
+}
+
+/// `12"` and `5'`, where the mark closes no quote.
+fn primes(here: &Here) -> Option<Said> {
+    let (core, tail) = (here.part.core, here.part.tail);
+    (here.part.open.is_empty() && !here.in_quotes).then_some(())?;
+    let many = if tail.starts_with('"') && !tail.starts_with("\"\"") {
+        "inches"
+    } else {
+        let next = here.ahead(1)?.core;
+        (tail == "'" && AFTER_FEET.contains(&next)).then_some("feet")?
+    };
+    let (words, one) = match core.split_once(['/', '⁄']) {
+        Some((above, below)) => (mixed(core).or_else(|| fraction(above, below, false))?, false),
+        None => {
+            let mut rest = Cursor(core);
+            let whole = rest.digits(1, 3)?;
+            let words = match rest.eat(".") {
+                Some(()) => format!("{} point {}", cardinal(whole), spelled(rest.digits(1, 3)?)),
+                None => cardinal(whole),
+            };
+            rest.end()?;
+            (words, core == "1")
+        }
+    };
+    let unit = match (many, one) {
+        ("feet", true) => "foot",
+        (_, true) => "inch",
+        (many, false) => many,
+    };
+    Some(Said::one(format!("{words} {unit}")))
+}
+
+/// Words after which `5'` has been a length.
+const AFTER_FEET: [&str; 8] = ["by", "deep", "high", "long", "tall", "wide", "x", "×"];
+
+/// `1-3/4`, as recipes and carpenters write it.
+fn mixed(core: &str) -> Option<String> {
+    let mut rest = Cursor(core);
+    let whole = rest.digits(1, 3)?;
+    rest.eat("-")?;
+    let above = rest.digits(1, 2)?;
+    rest.any(&['/', '⁄'])?;
+    let below = rest.digits(1, 3)?;
+    rest.end()?;
+    Some(format!("{} and {}", cardinal(whole), fraction(above, below, true)?))
 }
 
 /// `40°42'46"N` and `74.5°W`: a place on the globe.
@@ -100,8 +149,14 @@ fn hexadecimal(core: &str) -> Option<Said> {
     Some(Said::one(format!("hex {}", names.collect::<Vec<_>>().join(" "))))
 }
 
-/// `1.000.000`, `1.000,50` and `12,34,567`: groups as other countries write them.
+/// `1.000.000`, `1.000,50`, `12,34,567` and `1'000`: groups as other countries write them.
 fn grouped(core: &str) -> Option<Said> {
+    if core.contains(['\'', '_']) {
+        let plain = ungrouped(core)?;
+        let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), ""), |parts| parts);
+        let tail = if fraction.is_empty() { String::new() } else { format!(" point {}", spelled(fraction)) };
+        return Some(Said { amount: Amount::Many, ..Said::one(format!("{}{tail}", cardinal(whole))) });
+    }
     let mut rest = Cursor(core);
     let minus = rest.any(&['-']).map_or("", |_| "minus ");
     let mut whole = rest.digits(1, 3)?.to_string();

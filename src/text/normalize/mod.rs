@@ -43,10 +43,16 @@ pub struct Verbal {
 pub fn verbalize(sentence: &str, reading: &Reading) -> Verbal {
     let tokens: Vec<&str> = sentence.split_whitespace().collect();
     let mut reader = Reader::new(reading);
+    reader.equation = sentence.contains('=');
     let mut at = 0;
+    let mut in_quotes = false;
     while let Some(&token) = tokens.get(at) {
-        let here = Here { tokens: &tokens, at, part: Part::of(token), date_order: reading.date_order };
-        at += reader.token(&here);
+        let here =
+            Here { tokens: &tokens, at, part: Part::of(token), date_order: reading.date_order, in_quotes };
+        let taken = reader.token(&here);
+        let said = tokens.get(at..at + taken).unwrap_or_default();
+        in_quotes ^= said.iter().flat_map(|token| token.bytes()).filter(|c| *c == b'"').count() % 2 == 1;
+        at += taken;
     }
     Verbal { text: reader.out, unmapped: reader.unmapped }
 }
@@ -65,6 +71,10 @@ struct Reader {
     after_whole: bool,
     /// A currency that is named after the magnitude that follows: `$5 million`.
     currency_due: Option<&'static str>,
+    /// The sentence has an equals sign: a hyphen between two operands takes one from the other.
+    equation: bool,
+    /// Hours were said, and minutes may follow: `12h 30m`.
+    after_hours: bool,
 }
 
 impl Reader {
@@ -77,6 +87,25 @@ impl Reader {
             amount: Amount::None,
             after_whole: false,
             currency_due: None,
+            equation: false,
+            after_hours: false,
+        }
+    }
+
+    /// A sign between two operands that stands alone: `5 * 6`, `2 x 3`, `12 - 5 = 7`.
+    fn operator(&self, here: &Here) -> Option<&'static str> {
+        if !matches!(here.token(), "*" | "x" | "-") {
+            return None;
+        }
+        let (before, next) = (here.before_marked()?, here.ahead(1)?);
+        let number = |part: &Part| part.core.starts_with(|c: char| c.is_ascii_digit());
+        let operand = |part: &Part| number(part) || part.core.chars().nth(1).is_none();
+        let numbers = number(&next) && (number(&before) || scan::unit(before.core, Amount::Many).is_some());
+        match here.token() {
+            "*" if numbers => Some("times"),
+            "x" if numbers => Some("by"),
+            "-" if self.equation && operand(&before) && operand(&next) => Some("minus"),
+            _ => None,
         }
     }
 
@@ -98,6 +127,7 @@ impl Reader {
     fn mark(&mut self, mark: char) {
         self.comma_due = false;
         self.after_whole = false;
+        self.after_hours = false;
         self.amount = Amount::None;
         match self.out.chars().last() {
             None => {}
@@ -118,6 +148,10 @@ impl Reader {
             return 1;
         }
         let next = here.tokens.get(here.at + 1).copied();
+        if let Some(word) = self.operator(here) {
+            self.word(word);
+            return 1;
+        }
         if self.markup != Markup::Strip && token.contains(['*', '_', '`', '~', '#']) {
             self.scan(token, next, None);
             return 1;
@@ -133,6 +167,11 @@ impl Reader {
                 None,
             );
             return 2;
+        }
+        if let Some((currency, amount, taken)) = money::grouped(here) {
+            self.scan(&amount, None, Some(currency));
+            self.scan(here.ahead(taken - 1).map_or("", |last| last.tail), next, None);
+            return taken;
         }
         if let Some(said) = KINDS.iter().find_map(|kind| kind(here)) {
             self.word(&said.words);
@@ -156,7 +195,9 @@ impl Reader {
             return taken;
         }
         let bare = part.bare(token);
-        let neighbours = Neighbours { before: here.before().map(|part| part.core), next };
+        let near = here.tokens.get(here.at.saturating_sub(3)..here.at).unwrap_or_default();
+        let numbered = near.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let neighbours = Neighbours { before: here.before().map(|part| part.core), next, numbered };
         let (head, tail) =
             bare.split_at(bare.find(|c: char| !c.is_alphanumeric() && c != '.').unwrap_or(bare.len()));
         // `Baker St., London`: what follows the mark is not its name.
@@ -182,10 +223,23 @@ impl Reader {
     }
 }
 
-/// `km` before "squared", behind a number: "square kilometers".
+/// `km` before "squared" or behind `sq`, behind a number: "square kilometers".
 fn squared(here: &Here, amount: Amount) -> Option<String> {
-    (amount != Amount::None && here.part.open.is_empty() && here.part.tail.is_empty()).then_some(())?;
-    let power = match here.ahead(1).filter(|next| next.open.is_empty())?.core {
+    (amount != Amount::None && here.part.open.is_empty()).then_some(())?;
+    let next = here.ahead(1).filter(|next| next.open.is_empty())?;
+    let before = match here.part.core {
+        "sq" => Some("square"),
+        "cu" => Some("cubic"),
+        "fl" if next.core == "oz" => Some("fluid"),
+        _ => None,
+    };
+    if let Some(before) = before {
+        let inches = if amount == Amount::One { "inch" } else { "inches" };
+        let unit = scan::unit(next.core, amount).or((next.core == "in").then_some(inches))?;
+        return Some(format!("{before} {unit}"));
+    }
+    here.part.tail.is_empty().then_some(())?;
+    let power = match next.core {
         "squared" => "square",
         "cubed" => "cubic",
         _ => return None,
@@ -241,6 +295,25 @@ fn is_range(chars: &[char], at: usize) -> bool {
         && edge(at.checked_sub(left.len() + 1))
         && edge(Some(at + right.len() + 1))
         && value(&mut left.iter().rev().copied()) < value(&mut right.iter().copied())
+}
+
+/// `10-0`, `21-19` and `747-400`: two numbers that are said one after the other.
+fn is_pair(chars: &[char], at: usize) -> bool {
+    let run = |digits: &mut dyn Iterator<Item = &char>| -> Vec<char> {
+        digits.take(4).take_while(|c| c.is_ascii_digit()).copied().collect()
+    };
+    let left = run(&mut chars.get(..at).unwrap_or_default().iter().rev());
+    let right = run(&mut chars.get(at + 1..).unwrap_or_default().iter());
+    let apart = |i: Option<usize>| {
+        !i.and_then(|i| chars.get(i)).is_some_and(|c| matches!(c, '-' | '—') || c.is_alphanumeric())
+    };
+    let plain = |first: Option<&char>, digits: &[char]| {
+        (1..=3).contains(&digits.len()) && (digits.len() == 1 || first != Some(&'0'))
+    };
+    plain(left.last(), &left)
+        && plain(right.first(), &right)
+        && apart(at.checked_sub(left.len() + 1))
+        && apart(Some(at + right.len() + 1))
 }
 
 /// The end of the run of letters at `start`, over inner apostrophes and hyphens.

@@ -6,7 +6,7 @@ use super::super::numbers::{cardinal, clock, decade, fraction, ordinal, spelled,
 use super::super::signs::{Currency, UNITS};
 use super::money;
 use super::token::Amount;
-use super::{Reader, is_half_of_day, is_range, joins_digits, starts_with_magnitude};
+use super::{Reader, is_half_of_day, is_pair, is_range, joins_digits, starts_with_magnitude};
 
 /// The characters of a word and the one that is looked at.
 #[derive(Clone, Copy)]
@@ -81,6 +81,13 @@ impl Reader {
             .filter(|_| prefix.is_none() && !dotted_more && !digits.at(amount_end + 1).is_alphanumeric());
         if let Some(currency) = prefix.or(suffix) {
             let end = amount_end + usize::from(suffix.is_some());
+            let spans = matches!(digits.at(end), '-' | '—') && digits.at(end + 1).is_ascii_digit();
+            if given.is_none() && suffix.is_none() && spans {
+                // `$5-10`: the currency is said once.
+                self.decimal(&whole, &fraction_digits);
+                self.word("to");
+                return end + 1 - start + self.number(chars, end + 1, next, Some(currency));
+            }
             self.amount_of(currency, &whole, &fraction_digits, next, digits.at(end));
             if digits.at(end) == '/' {
                 self.amount = Amount::Many;
@@ -216,7 +223,10 @@ impl Reader {
         }
         let coded = |hyphen: Option<usize>| {
             hyphen.is_some_and(|h| {
-                joins_digits(digits.chars, h) && digits.at(h) == '-' && !is_range(digits.chars, h)
+                joins_digits(digits.chars, h)
+                    && digits.at(h) == '-'
+                    && !is_range(digits.chars, h)
+                    && !is_pair(digits.chars, h)
             })
         };
         let measured = next.is_some_and(|next| {

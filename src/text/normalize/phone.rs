@@ -26,7 +26,10 @@ pub fn read(here: &Here) -> Option<Said> {
         }
         let tail = Part::of(near.get(taken - 1)?).tail;
         let number = joined.strip_suffix(tail)?;
-        let groups = north_american(number).or_else(|| international(number)).or_else(|| lettered(number))?;
+        let groups = north_american(number)
+            .or_else(|| international(number))
+            .or_else(|| domestic(number))
+            .or_else(|| lettered(number))?;
         Some(Said::new(groups, taken))
     })
 }
@@ -38,7 +41,7 @@ fn north_american(number: &str) -> Option<String> {
     if rest.eat("+1").is_some() {
         groups.push("plus one".to_string());
         rest.any(&SEPARATORS);
-    } else if rest.0.starts_with("1-") || rest.0.starts_with("1 (") {
+    } else if rest.0.starts_with("1-") || rest.0.starts_with("1.") || rest.0.starts_with("1 (") {
         groups.push("one".to_string());
         rest.0 = rest.0.get(2..)?;
     }
@@ -91,6 +94,21 @@ fn international(number: &str) -> Option<String> {
     }
     rest.end()?;
     (groups.len() > 1 && (7..=15).contains(&digits)).then(|| groups.join(", "))
+}
+
+/// `020 7946 0958` with the digit that is dialled first, and the four groups of a card.
+fn domestic(number: &str) -> Option<String> {
+    let groups: Vec<&str> = number.split([' ', '-']).collect();
+    let digits = groups.iter().all(|group| group.bytes().all(|c| c.is_ascii_digit()));
+    let count: usize = groups.iter().map(|group| group.len()).sum();
+    let first = groups.first()?.len();
+    let dialled = number.starts_with('0')
+        && (2..=5).contains(&groups.len())
+        && (3..=5).contains(&first)
+        && (9..=11).contains(&count)
+        && groups.iter().all(|group| group.len() > 1);
+    let card = groups.len() == 4 && groups.iter().all(|group| group.len() == 4);
+    (digits && (dialled || card)).then(|| groups.into_iter().map(spelled).collect::<Vec<_>>().join(", "))
 }
 
 /// `1-800-FLOWERS`.

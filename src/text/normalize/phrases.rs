@@ -2,6 +2,7 @@
 //!
 //! Never holds a word that a rule reads rightly.
 
+use super::super::abbreviations::is_time_zone;
 use super::token::{Here, Said};
 
 /// What is written, letter by letter, and what is said.
@@ -52,7 +53,17 @@ pub fn read(here: &Here) -> Option<Said> {
         .iter()
         .find(|(written, _)| *written == core)
         .map(|(_, said)| Said::one(*said))
+        .or_else(|| letters(core))
         .or_else(|| initial(core))
+}
+
+/// Short forms that a dictionary knows as words, and that are said letter by letter.
+const LETTERS: [&str; 8] = ["ADHD", "ETA", "IDK", "ID", "ISO", "LED", "GUI", "TBA"];
+
+fn letters(core: &str) -> Option<Said> {
+    let spelled =
+        LETTERS.contains(&core) || is_time_zone(core) && core.bytes().all(|c| c.is_ascii_uppercase());
+    spelled.then(|| Said::one(core.chars().map(String::from).collect::<Vec<_>>().join(" ")))
 }
 
 /// `iPhone` and `eBay`: a small letter by its name, then a word.

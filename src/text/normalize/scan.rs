@@ -15,11 +15,13 @@ impl Reader {
         let chars: Vec<char> = token.chars().collect();
         let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
         let before = |i: usize| i.checked_sub(1).map_or(' ', at);
+        let equation = self.equation && chars.contains(&'=');
         let mut i = 0;
         while i < chars.len() {
             let c = at(i);
             let (left, right) = (before(i), at(i + 1));
-            let signed = matches!(c, '-' | '+') && !left.is_alphanumeric();
+            let signed =
+                matches!(c, '-' | '+') && !left.is_alphanumeric() && !matches!(left, '%' | '°' | ')' | '"');
             let stop = c == '.' && left != '.' && !left.is_alphanumeric();
             if c.is_ascii_digit()
                 || ((signed || stop || money::of_sign(c).is_some())
@@ -28,8 +30,12 @@ impl Reader {
                 i += self.number(&chars, i, next, given.take());
                 continue;
             }
-            if c == 'x' && left.is_ascii_digit() && right.is_ascii_digit() {
-                self.word("by");
+            let faster = chars.len() == i + 1
+                && !self.equation
+                && next.is_some_and(|next| next.len() > 1 && next.starts_with(char::is_lowercase));
+            if c == 'x' && left.is_ascii_digit() && (right.is_ascii_digit() || faster) {
+                // `2x4` and `5x faster`, but `3x - 4`
+                self.word(if right.is_ascii_digit() { "by" } else { "times" });
                 i += 1;
                 continue;
             }
@@ -42,6 +48,18 @@ impl Reader {
                 let rate: String = chars.get(end + 1..rate_end).unwrap_or_default().iter().collect();
                 if per && rate_end > end + 1 && self.rate(&word, &rate) {
                     i = rate_end;
+                    continue;
+                }
+                if !glued
+                    && self.amount != Amount::None
+                    && at(end) == '.'
+                    && next.is_some_and(|next| {
+                        next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
+                    })
+                    && let Some(name) = compass(&word)
+                {
+                    self.word(name);
+                    i = end + 1;
                     continue;
                 }
                 let long = i > 1 && matches!(before(i - 1), '0'..='9' | '.');
@@ -79,7 +97,17 @@ impl Reader {
                     && next.is_some_and(|next| next.starts_with(char::is_lowercase)) => {}
                 '.' | ',' | ';' | '!' | '?' => self.mark(c),
                 ':' => self.mark(if chars.len() == i + 1 { ':' } else { ',' }),
+                '-' if equation && is_operand(&chars, i) => self.word("minus"),
                 '—' | '-' if joins_digits(&chars, i) && is_range(&chars, i) => self.word("to"),
+                '—' | '-' if matches!(left, '%' | '°') && right.is_ascii_digit() => self.word("to"),
+                // A grade, a blood group, an ion: `A-`. `I-` is cut short.
+                '-' if i < 3
+                    && left.is_ascii_uppercase()
+                    && left != 'I'
+                    && matches!(right, ' ' | ',' | '.' | ')' | ';') =>
+                {
+                    self.word("minus");
+                }
                 '—' | '-' if left.is_alphanumeric() && money::of_sign(right).is_some() => self.word("to"),
                 '/' if left.is_ascii_digit() && money::of_sign(right).is_some() => self.word("for"),
                 '~' if left.is_ascii_digit() && begins_number(chars.get(i + 1..).unwrap_or_default()) => {
@@ -145,8 +173,12 @@ impl Reader {
         match std::mem::take(&mut self.amount) {
             Amount::None => {}
             _ if glued && matches!(word, "K" | "k") => return self.word("K"),
+            _ if glued && word == "m" && std::mem::take(&mut self.after_hours) => {
+                return self.word("minutes");
+            }
             amount => {
                 if let Some(unit) = unit(word, amount) {
+                    self.after_hours = unit.starts_with("hour");
                     return self.word(unit);
                 }
             }
@@ -210,6 +242,26 @@ impl Reader {
             _ => report(&mut self.unmapped, [sign]),
         }
     }
+}
+
+/// Whether what stands on both sides of the sign at `at` is a number, or a letter alone.
+fn is_operand(chars: &[char], at: usize) -> bool {
+    let alone = |near: Option<usize>, beyond: Option<usize>| {
+        let get = |i: Option<usize>| i.and_then(|i| chars.get(i)).copied().unwrap_or(' ');
+        get(near).is_ascii_digit() || (get(near).is_alphabetic() && !get(beyond).is_alphabetic())
+    };
+    alone(at.checked_sub(1), at.checked_sub(2)) && alone(Some(at + 1), Some(at + 2))
+}
+
+/// The quarter of the town in an address: `123 N. Main St.`
+fn compass(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "N" => "north",
+        "S" => "south",
+        "E" => "east",
+        "W" => "west",
+        _ => return None,
+    })
 }
 
 /// Scales of temperature.

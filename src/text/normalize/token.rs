@@ -37,6 +37,8 @@ pub struct Here<'a> {
     pub at: usize,
     pub part: Part<'a>,
     pub date_order: DateOrder,
+    /// A double quote has been opened and not closed before this word.
+    pub in_quotes: bool,
 }
 
 impl<'a> Here<'a> {
@@ -51,8 +53,12 @@ impl<'a> Here<'a> {
 
     /// The word before, when no mark parts it from this one.
     pub fn before(&self) -> Option<Part<'a>> {
-        let token = self.tokens.get(self.at.checked_sub(1)?)?;
-        Some(Part::of(token)).filter(|part| part.tail.is_empty())
+        self.before_marked().filter(|part| part.tail.is_empty())
+    }
+
+    /// The word before, whatever stands between.
+    pub fn before_marked(&self) -> Option<Part<'a>> {
+        Some(Part::of(self.tokens.get(self.at.checked_sub(1)?)?))
     }
 }
 

@@ -131,7 +131,10 @@ impl Reader<'_> {
                 self.served(tag, &name)
                     .map_err(|reason| self.xml.refuse(tag.at, &format!("<{name}>: {reason}")))?
             }
-            (None, None) if HIDDEN.contains(&name.as_str()) => self.content_of(tag, &name, None),
+            (None, None) if HIDDEN.contains(&name.as_str()) => {
+                self.notice(tag.at, &format!("the text of <{name}> is about the speech: it is not heard"));
+                self.content_of(tag, &name, None)
+            }
             (None, None) => {
                 if !NEUTRAL.contains(&name.as_str()) {
                     self.notice(tag.at, &format!("<{name}> is not served: its text is read"));
