@@ -50,8 +50,10 @@ pub fn verbalize(sentence: &str, reading: &Reading) -> Verbal {
         let here =
             Here { tokens: &tokens, at, part: Part::of(token), date_order: reading.date_order, in_quotes };
         let taken = reader.token(&here);
-        let said = tokens.get(at..at + taken).unwrap_or_default();
-        in_quotes ^= said.iter().flat_map(|token| token.bytes()).filter(|c| *c == b'"').count() % 2 == 1;
+        for part in tokens.get(at..at + taken).unwrap_or_default().iter().map(|token| Part::of(token)) {
+            // What closes nothing is a sign of inches.
+            in_quotes = (in_quotes || part.open.contains('"')) && !part.tail.contains('"');
+        }
         at += taken;
     }
     Verbal { text: reader.out, unmapped: reader.unmapped }
