@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::atomic_file;
+use super::network::LEARNED_SPEAKERS;
 use super::tensor_file::{self, Stored};
 use super::trainer::Trainer;
 use crate::error::{Error, Result};
@@ -69,8 +70,9 @@ fn copy_files(from: &Path, to: &Path, wanted: impl Fn(&str, u64) -> bool) -> Res
 /// [`Error::Io`] when the disk refuses; the weights that were there are untouched then.
 pub fn write_weights(trainer: &Trainer, voice: &Voice, directory: &Path) -> Result<()> {
     let mut tensors = Vec::new();
-    for (name, shape, trained) in trainer.parameters().iter() {
-        let values = if trained { trainer.master(name)? } else { voice.acoustic.f32(name)? };
+    let of_voice = trainer.parameters().iter().filter(|(name, ..)| !name.starts_with(LEARNED_SPEAKERS));
+    for (name, shape, trained) in of_voice {
+        let values = if trained { trainer.result(name)? } else { voice.acoustic.f32(name)? };
         let data = cast::from_f32(&values, Dtype::F32)?;
         tensors.push((name.to_owned(), Stored { dtype: Dtype::F32, shape: shape.to_vec(), data }));
     }

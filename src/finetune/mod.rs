@@ -4,20 +4,27 @@
 
 mod atomic_file;
 pub mod average;
-mod checkpoint;
+pub mod backend;
+pub mod checkpoint;
+pub mod config_file;
 pub mod dataset;
 pub mod event_file;
 pub mod export;
 pub mod features;
+pub mod given;
 pub mod heat_map;
 pub mod journal;
+mod learner;
 pub mod lora;
 pub mod loss;
+pub mod memory;
 pub mod network;
 pub mod optimizer;
+pub mod order;
 pub mod patience;
 pub mod recording;
 pub mod schedule;
 pub mod selection;
+pub mod settings;
 mod tensor_file;
 pub mod trainer;

@@ -39,9 +39,24 @@ impl LossScaler {
     }
 
     /// This scaler, going on from `state`.
-    pub fn resumed(self, state: [f32; 3]) -> Self {
+    ///
+    /// # Errors
+    /// What is wrong with a state that no run of this rule can have left: a scale that is not finite or below the floor,
+    /// or a count that is none.
+    pub fn resumed(self, state: [f32; 3]) -> std::result::Result<Self, String> {
         let [scale, good_steps, skipped] = state;
-        Self { scale, good_steps: good_steps as u32, skipped: skipped as u32, ..self }
+        let ScalerRule { floor, interval, patience, .. } = self.rule;
+        if !(scale.is_finite() && scale >= floor) {
+            return Err(format!("its loss scale is {scale}, a number from {floor} on is needed"));
+        }
+        let count = |what: &str, value: f32, limit: u32| {
+            let is_count = value.fract() == 0.0 && (0.0..limit as f32).contains(&value);
+            let refusal = || format!("its loss scale has {value} {what}, 0 to {limit} are possible");
+            if is_count { Ok(value as u32) } else { Err(refusal()) }
+        };
+        let good_steps = count("good steps behind it", good_steps, interval)?;
+        let skipped = count("skipped steps behind it", skipped, patience)?;
+        Ok(Self { scale, good_steps, skipped, ..self })
     }
 
     /// Scale, good steps since it moved, skipped steps in a row: all small enough to be f32 exactly.
@@ -94,5 +109,32 @@ impl LossScaler {
              lower learning rate, or a bf16 mode or 32",
             self.skipped, self.scale
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(state: [f32; 3], refusal: Option<&str>) {
+        let resumed = LossScaler::new(ScalerRule::default()).resumed(state);
+        match refusal {
+            None => assert_eq!(resumed.unwrap().state(), state),
+            Some(reason) => assert!(resumed.unwrap_err().contains(reason), "{state:?}"),
+        }
+    }
+
+    #[test]
+    fn a_state_that_no_run_has_left_is_refused() {
+        check([65536.0, 0.0, 0.0], None);
+        check([1.0, 1999.0, 19.0], None);
+        for scale in [0.0, 0.5, -2.0, f32::NAN, f32::INFINITY] {
+            check([scale, 0.0, 0.0], Some("loss scale is"));
+        }
+        for count in [-1.0, 0.5, f32::NAN, 2000.0] {
+            check([2.0, count, 0.0], Some("good steps"));
+            check([2.0, 0.0, count], Some("skipped steps"));
+        }
+        check([2.0, 0.0, 20.0], Some("skipped steps"));
     }
 }
