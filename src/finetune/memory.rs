@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::network::part;
 use super::trainer::Trainer;
 use crate::error::Result;
 use crate::precision::Dtype;
 
 /// What a parameter takes while it is trained.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct BytesPerParameter {
     pub weights: f64,
     pub gradients: f64,
