@@ -147,9 +147,8 @@ fn every_mode_ends_where_f32_does() {
         );
         (status == 0).then(|| report(&out)).ok_or(stderr)
     };
-    let losses = |report: &Value| {
-        ["first_validation", "last_validation"].map(|key| report[key].as_f64().unwrap())
-    };
+    let losses =
+        |report: &Value| ["first_validation", "last_validation"].map(|key| report[key].as_f64().unwrap());
     let [first, expected] = losses(&run("32").unwrap());
     assert!(expected < 0.8 * first, "f32 learns: {first} -> {expected}");
     for mode in ["bf16-mixed", "bf16-true", "bf16-flash"] {
@@ -320,7 +319,8 @@ fn the_voice_speaks_and_what_it_says_on_the_way_is_kept() {
     for file in ["pictures/step-000000-mel.png", "pictures/step-000020-attention.png"] {
         assert!(std::fs::read(run.join(file)).unwrap().starts_with(b"\x89PNG"), "{file}");
     }
-    let events = std::fs::read_dir(&run).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let events =
+        std::fs::read_dir(&run).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
     assert_eq!(events.filter(|name| name.starts_with("events.out.tfevents.")).count(), 1);
     assert_eq!(rows(&out), 21);
     for speaker in ["anna", "ben", "one"] {
@@ -346,7 +346,10 @@ fn what_is_not_meant_to_learn_does_not() {
         succeed(&out, &[["--max-steps", "5", "--validation-share", "0"].as_slice(), more].concat());
         for (tensor, way) in moved(&out).into_iter().filter(|(tensor, _)| !tensor.contains(".running_")) {
             // A key's bias has no gradient but rounding.
-            assert!(learns(&tensor) == (way > 0.0) || tensor.ends_with("k_proj.bias"), "{name}: {tensor}, {way}");
+            assert!(
+                learns(&tensor) == (way > 0.0) || tensor.ends_with("k_proj.bias"),
+                "{name}: {tensor}, {way}"
+            );
         }
     };
     check("all", &[], &|_| true);
@@ -361,11 +364,14 @@ fn a_voice_can_begin_from_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let voice = directory.path().join("sizes");
     std::fs::create_dir_all(voice.join("vocoder")).unwrap();
-    for file in ["config.json", "voice.toml", "symbols.json", "vocoder/config.json", "vocoder/model.safetensors"] {
+    for file in
+        ["config.json", "voice.toml", "symbols.json", "vocoder/config.json", "vocoder/model.safetensors"]
+    {
         std::fs::copy(tiny().join(file), voice.join(file)).unwrap();
     }
     let out = directory.path().join("voice");
-    let arguments = ["finetune", "--init", "random", "--max-steps", "60", "--lr", "3e-3", "--speak-every", "0"];
+    let arguments =
+        ["finetune", "--init", "random", "--max-steps", "60", "--lr", "3e-3", "--speak-every", "0"];
     let run = program()
         .args(arguments)
         .arg("--voice")
@@ -396,7 +402,8 @@ fn configurations_that_people_have_are_understood() {
     let yaml = "trainer:\n  precision: bf16-flash\n  max_steps: 20\n  accumulate_grad_batches: 2\n  gradient_clip_val: 1.0\n  \
                 seed: 7\noptimizer:\n  _target_: flashoptim.FlashAdamW\n  lr: 1e-4\n  betas: [0.9, 0.98]\n  eps: 1e-8\n  \
                 weight_decay: 0.0\n  master_weight_bits: 32\n";
-    let json = r#"{"trainer": {"precision": "bf16-automodel"}, "lora": 4, "freeze": ["encoder"], "device": "cpu"}"#;
+    let json =
+        r#"{"trainer": {"precision": "bf16-automodel"}, "lora": 4, "freeze": ["encoder"], "device": "cpu"}"#;
     let toml = "trainer.precision = 16\nvalidation_share = 0.1\npatience = 3\n[optimizer]\n_target_ = \"torch.optim.AdamW\"\n";
     for (name, text, expected) in [
         ("run.yaml", yaml, "precision bf16-flash"),
@@ -405,7 +412,11 @@ fn configurations_that_people_have_are_understood() {
         ("run.toml", toml, "precision 16-mixed"),
         ("run.yaml", "trainer: {precision: 32}\n", "precision 32"),
         ("run.yaml", "", "precision 32"),
-        ("run.yaml", "trainer: {precision: bf16-flash}\noptimizer: {master_weight_bits: null}\n", "weights: none"),
+        (
+            "run.yaml",
+            "trainer: {precision: bf16-flash}\noptimizer: {master_weight_bits: null}\n",
+            "weights: none",
+        ),
     ] {
         let (status, stdout, stderr) = explain(name, text, &[]);
         assert!(status == 0 && stdout.contains(expected), "{name}, {text}: {stdout}{stderr}");
@@ -417,7 +428,11 @@ fn configurations_that_people_have_are_understood() {
 #[test]
 fn configurations_that_cannot_be_meant_are_refused() {
     for (name, text, reason) in [
-        ("run.yaml", "trainer: {precison: 32}\n", "`trainer.precison` is not known; the nearest that is: `trainer.precision`"),
+        (
+            "run.yaml",
+            "trainer: {precison: 32}\n",
+            "`trainer.precison` is not known; the nearest that is: `trainer.precision`",
+        ),
         ("run.yaml", "learning_rate: 1\n", "the key `learning_rate` is not known"),
         ("run.yaml", "optimizer: {max_steps: 1}\n", "the nearest that is: `trainer.max_steps`"),
         ("run.yaml", "trainer: {max_steps: many}\n", "trainer.max_steps: `many`"),
@@ -427,7 +442,11 @@ fn configurations_that_cannot_be_meant_are_refused() {
         ("run.yaml", "optimizer: {betas: [0.9]}\n", "two numbers are needed"),
         ("run.yaml", "optimizer: {betas: [0.9, 1.0]}\n", "betas 1 is not a number from 0 to below 1"),
         ("run.yaml", "optimizer: {lr: .nan}\n", "lr NaN is not a number above 0"),
-        ("run.yaml", "optimizer: {_target_: torch.optim.SGD}\n", "is not flashoptim.FlashAdamW or torch.optim.AdamW"),
+        (
+            "run.yaml",
+            "optimizer: {_target_: torch.optim.SGD}\n",
+            "is not flashoptim.FlashAdamW or torch.optim.AdamW",
+        ),
         ("run.yaml", "trainer: {precision: fp8}\n", "is not known; accepted: 32,"),
         (
             "run.yaml",

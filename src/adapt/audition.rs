@@ -3,7 +3,7 @@
 //!
 //! Never keeps a voice: its weights are others the next time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::engine::{EngineOptions, StreamRequest};
@@ -15,20 +15,22 @@ use crate::repertoire::plan;
 use crate::runtime::library::{Lookup, locate};
 use crate::runtime::{Accelerator, Runtime};
 use crate::synthesizer::{Script, Synthesizer};
-use crate::text::Reading;
+use crate::text::{Lexicon, Reading};
 use crate::voice::Voice;
 
 /// What speaks.
 pub struct Audition {
-    runtime: Arc<Runtime>,
+    library: PathBuf,
+    /// Loaded when it is first needed: until then a run is as small as its report says.
+    runtime: Option<Arc<Runtime>>,
+    lexicon: Option<Arc<Lexicon>>,
 }
 
 impl Audition {
     /// # Errors
     /// Those of the library.
-    pub fn new(lookup: &Lookup) -> Result<Self> {
-        let library = locate(lookup)?;
-        Ok(Self { runtime: Arc::new(Runtime::load(&library, Accelerator::Cpu)?) })
+    pub fn new(lookup: &Lookup, lexicon: Option<Arc<Lexicon>>) -> Result<Self> {
+        Ok(Self { library: locate(lookup)?, runtime: None, lexicon })
     }
 
     /// Speaks `sentences` with the voice in `directory`.
@@ -36,9 +38,15 @@ impl Audition {
     /// # Errors
     /// Those of the engine and of the disk.
     pub fn speak(&mut self, directory: &Path, sentences: &[Sentence]) -> Result<()> {
+        let runtime = match &self.runtime {
+            Some(runtime) => Arc::clone(runtime),
+            None => Arc::new(Runtime::load(&self.library, Accelerator::Cpu)?),
+        };
+        self.runtime = Some(Arc::clone(&runtime));
         let voice = Voice::load(directory, None)?;
         let plan = plan(&voice, Precision::F32, Accelerator::Cpu)?;
-        let synthesizer = Synthesizer::load(&self.runtime, &voice, &plan, &EngineOptions::solo(1))?;
+        let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(1))?;
+        let synthesizer = synthesizer.with_lexicon(self.lexicon.clone());
         for Sentence { text, speaker, wav } in sentences {
             let passage = synthesizer.passage(&Script::Text(text.clone()), &Reading::default())?;
             let speaker = voice.speakers.values(speaker.clone())?;

@@ -37,12 +37,16 @@ pub fn adapt(args: &Finetune) -> Result<()> {
     if args.explain {
         return print(&plan.to_string());
     }
+    let options = CorpusOptions { lexicon: args.lexicon.load()? };
+    if args.check {
+        return print(&checked(&Corpus::load(&voice, &given.data()?, &options)?));
+    }
     let place = given.place()?;
     run_directory::RunDirectory::check_free(&place.out, args.resume)?;
     let speaks = (1..=settings.max_steps).contains(&settings.speak_every);
     let mut audition = match speaks {
         // Found before hours are spent, not after the first of them.
-        true => Some(Audition::new(&runtime(args).lookup()?)?),
+        true => Some(Audition::new(&runtime(args).lookup()?, options.lexicon.clone())?),
         false => None,
     };
     use_threads(given.threads.map(|count| threads(Some(count))).transpose()?)?;
@@ -51,7 +55,7 @@ pub fn adapt(args: &Finetune) -> Result<()> {
             "{half} saves memory and is slower than 32 on a CPU: see docs/finetune.md for how much"
         );
     }
-    let corpus = Corpus::load(&voice, &place.data, &CorpusOptions::default())?;
+    let corpus = Corpus::load(&voice, &place.data, &options)?;
     for left in &corpus.left_out {
         tracing::warn!("line {} is left out: {}", left.line, left.reason);
     }
@@ -92,4 +96,13 @@ fn voice(given: &Given, settings: &Settings) -> Result<Voice> {
 fn runtime(args: &Finetune) -> RuntimeArgs {
     let (onnxruntime, offline) = (args.onnxruntime.clone(), args.offline);
     RuntimeArgs { device: Accelerator::Cpu, onnxruntime, offline }
+}
+
+/// What can be learned of a corpus, and why of the rest nothing is.
+fn checked(corpus: &Corpus) -> String {
+    let Corpus { utterances, left_out } = corpus;
+    let mut lines =
+        format!("{} clips can be learned, {} lines are left out\n", utterances.len(), left_out.len());
+    left_out.iter().for_each(|left| lines.push_str(&format!("line {}: {}\n", left.line, left.reason)));
+    lines
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::values::parse_betas;
 use super::{LexiconArgs, VoiceArgs};
 use crate::error::Result;
 use crate::finetune::config_file;
@@ -57,8 +58,8 @@ pub struct Finetune {
     pub lr: Option<f32>,
 
     /// AdamW's two betas [default: 0.9,0.999]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
-    pub betas: Option<Vec<f32>>,
+    #[arg(long, value_name = "A,B", value_parser = parse_betas)]
+    pub betas: Option<[f32; 2]>,
 
     /// What a weight shrinks by, times the learning rate [default: 0.01]
     #[arg(long, value_name = "X")]
@@ -170,7 +171,7 @@ impl Finetune {
             accumulate_grad_batches: self.accumulate_grad_batches,
             gradient_clip_val: self.gradient_clip_val,
             learning_rate: self.lr,
-            betas: self.betas.as_deref().and_then(|betas| betas.try_into().ok()),
+            betas: self.betas,
             eps: None,
             weight_decay: self.weight_decay,
             warmup_steps: self.warmup_steps,

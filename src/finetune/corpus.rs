@@ -3,12 +3,13 @@
 //! Never shortens a clip.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::dataset::DataSet;
 use super::features::MelExtractor;
 use super::recording::Recording;
 use crate::error::{Error, Result};
-use crate::text::{Frontend, Reading};
+use crate::text::{Frontend, Lexicon, Reading};
 use crate::voice::Voice;
 
 /// One clip that a voice can learn.
@@ -40,18 +41,24 @@ pub struct Corpus {
 
 /// How a corpus is read.
 #[derive(Debug, Clone, Default)]
-pub struct CorpusOptions {}
+pub struct CorpusOptions {
+    /// How words sound.
+    pub lexicon: Option<Arc<Lexicon>>,
+}
 
 impl Corpus {
     /// Reads `data`, a directory or a listing.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] when there is no listing or the voice does not say what its mel is.
-    pub fn load(voice: &Voice, data: &Path, _options: &CorpusOptions) -> Result<Self> {
+    pub fn load(voice: &Voice, data: &Path, options: &CorpusOptions) -> Result<Self> {
         let silent = || Error::InvalidRequest(format!("voice {} does not say what its mel is", voice.name));
         let mel = voice.mel.as_ref().ok_or_else(silent)?;
         let extractor = MelExtractor::new(mel, voice.config.num_mel_bins)?;
-        let frontend = Frontend::load(voice)?;
+        let mut frontend = Frontend::load(voice)?;
+        if let Some(lexicon) = &options.lexicon {
+            frontend = frontend.with_lexicon(Arc::clone(lexicon));
+        }
         let data = DataSet::load(data)?;
         let bad = data.bad_lines.into_iter().map(|bad| LeftOut { line: bad.line, reason: bad.reason });
         let mut corpus = Self { utterances: vec![], left_out: bad.collect() };

@@ -57,13 +57,18 @@ pub struct Place {
 
 impl Given {
     /// # Errors
+    /// [`Error::InvalidRequest`] when they are not named.
+    pub fn data(&self) -> Result<PathBuf> {
+        let missing = || Error::InvalidRequest("--data, the recordings to learn from, is missing".to_owned());
+        self.data.clone().ok_or_else(missing)
+    }
+
+    /// # Errors
     /// [`Error::InvalidRequest`] when either is missing.
     pub fn place(&self) -> Result<Place> {
-        let needed = |path: &Option<PathBuf>, what: &str| {
-            path.clone().ok_or_else(|| Error::InvalidRequest(format!("{what} is missing")))
-        };
-        let data = needed(&self.data, "--data, the recordings to learn from,")?;
-        Ok(Place { data, out: needed(&self.out, "--out, the directory of the new voice,")? })
+        let missing =
+            || Error::InvalidRequest("--out, the directory of the new voice, is missing".to_owned());
+        Ok(Place { data: self.data()?, out: self.out.clone().ok_or_else(missing)? })
     }
 
     /// What these answers mean.
