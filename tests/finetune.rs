@@ -8,12 +8,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use mezzavoce::finetune::initial::weights;
 use mezzavoce::voice::Voice;
+use mezzavoce::voice::checkpoint::Checkpoint;
 use mezzavoce::voice::names::acoustic;
 use serde_json::Value;
 use support::root;
 
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 18] = [
     "A small clip.",
     "Ten birds sing.",
     "It was a long way home.",
@@ -26,6 +28,12 @@ const TEXTS: [&str; 12] = [
     "Turn left at the church.",
     "The moon is up.",
     "She went away.",
+    "He has a red hat.",
+    "Snow fell on the hills.",
+    "They sold the old mill.",
+    "Why did you call?",
+    "Keep the change.",
+    "Two cups of tea.",
 ];
 
 fn program() -> Command {
@@ -110,7 +118,7 @@ fn report(out: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(out.join("finetune/report.json")).unwrap()).unwrap()
 }
 
-fn weights(out: &Path) -> Vec<u8> {
+fn exported(out: &Path) -> Vec<u8> {
     std::fs::read(out.join("model.safetensors")).unwrap()
 }
 
@@ -118,14 +126,14 @@ fn rows(out: &Path) -> usize {
     std::fs::read_to_string(out.join("finetune/metrics.csv")).map_or(0, |text| text.lines().count())
 }
 
-/// How far every acoustic weight of the voice in `out` is from the tiny voice's.
-fn moved(out: &Path) -> Vec<(String, f64)> {
-    let (before, after) = (Voice::load(&tiny(), None).unwrap(), Voice::load(out, None).unwrap());
+/// How far every acoustic weight of the voice in `out` is from what it was.
+fn moved(before: &Checkpoint, out: &Path) -> Vec<(String, f64)> {
+    let after = Voice::load(out, None).unwrap();
     let of = |name: &str| {
-        let pairs = before.acoustic.f32(name).unwrap().into_iter().zip(after.acoustic.f32(name).unwrap());
+        let pairs = before.f32(name).unwrap().into_iter().zip(after.acoustic.f32(name).unwrap());
         pairs.map(|(before, after)| f64::from((after - before).abs())).sum()
     };
-    acoustic(&before.config).iter().map(|tensor| (tensor.name.clone(), of(&tensor.name))).collect()
+    acoustic(&after.config).iter().map(|tensor| (tensor.name.clone(), of(&tensor.name))).collect()
 }
 
 fn wait(what: &str, mut done: impl FnMut() -> bool) {
@@ -168,22 +176,25 @@ fn every_mode_ends_where_f32_does() {
     }
 }
 
+/// Weights of the size that trained ones have, of a deviation of 0.02. A weight is moved by less than a step of 1e-5 where
+/// its 24 bits are coarser than that, as those of the tiny voice are: it has larger ones and keeps 0.955.
 #[test]
 fn a_small_learning_rate_moves_flash_weights_and_not_true_ones() {
     let directory = tempfile::tempdir().unwrap();
+    let before = weights(&Voice::load(&tiny(), None).unwrap().config, 42).unwrap();
     let way = |mode: &str| -> f64 {
         let out = directory.path().join(mode);
         let fixed = ["--max-steps", "200", "--lr", "1e-5", "--warmup-steps", "0", "--weight-decay", "0"];
-        let more = ["--precision", mode, "--validation-share", "0", "--gradient-clip-val", "0"];
+        let more =
+            ["--precision", mode, "--validation-share", "0", "--gradient-clip-val", "0", "--init", "random"];
         succeed(&out, &[fixed.as_slice(), &more].concat());
-        // Norms rest in f32 in every mode.
-        moved(&out).iter().filter(|(name, _)| !name.contains("batch_norm")).map(|(_, way)| way).sum()
+        moved(&before, &out).iter().map(|(_, way)| way).sum()
     };
     let f32 = way("32");
     let [flash, bare] = ["bf16-flash", "bf16-true"].map(|mode| way(mode) / f32);
     println!("bf16-flash {flash:.4}, bf16-true {bare:.4} of the way of f32");
     assert!((0.97..1.03).contains(&flash), "{flash}");
-    assert!(bare < 0.7, "{bare}");
+    assert!(bare < 0.8, "{bare}");
 }
 
 /// What every kill meets: averages, patience, accumulation and a mode with a residual.
@@ -191,7 +202,7 @@ const KILLED: [&str; 20] = [
     "--precision",
     "bf16-flash",
     "--max-steps",
-    "150",
+    "500",
     "--batch-size",
     "3",
     "--accumulate-grad-batches",
@@ -222,8 +233,8 @@ fn check_kills(kills: u32) {
     for _ in 0..kills {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut child = command(&broken, &resumed).spawn().unwrap();
-        // Far enough to save something now and then, so that the kills are spread over the run.
-        std::thread::sleep(length.mul_f64(0.15 + 0.25 * (random >> 40) as f64 / (1_u64 << 24) as f64));
+        // Often far enough to have saved something, so that the kills are spread over the run.
+        std::thread::sleep(length.mul_f64(0.1 + 0.2 * (random >> 40) as f64 / (1_u64 << 24) as f64));
         met += u32::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -231,7 +242,7 @@ fn check_kills(kills: u32) {
     println!("{met} of {kills} kills met a run of {length:?} that had not ended");
     assert!(met >= 2, "the kills came too late");
     succeed(&broken, &resumed);
-    assert!(weights(&whole) == weights(&broken), "the weights differ after {met} kills");
+    assert!(exported(&whole) == exported(&broken), "the weights differ after {met} kills");
     let same = ["exported_step", "last_validation", "best_validation", "first_loss", "last_loss", "steps"];
     let (whole, broken) = (report(&whole), report(&broken));
     same.iter().for_each(|key| assert_eq!(whole[key], broken[key], "{key}"));
@@ -276,7 +287,7 @@ fn an_interrupted_run_saves_and_goes_on_to_the_same_end() {
     let before = rows(&broken);
     succeed(&broken, &[fixed.as_slice(), &["--resume"]].concat());
     assert!(before < 121 && rows(&broken) == 121, "{before}");
-    assert!(weights(&whole) == weights(&broken));
+    assert!(exported(&whole) == exported(&broken));
 }
 
 #[cfg(unix)]
@@ -341,10 +352,13 @@ fn the_voice_speaks_and_what_it_says_on_the_way_is_kept() {
 #[test]
 fn what_is_not_meant_to_learn_does_not() {
     let directory = tempfile::tempdir().unwrap();
+    let before = Voice::load(&tiny(), None).unwrap().acoustic;
     let check = |name: &str, more: &[&str], learns: &dyn Fn(&str) -> bool| {
         let out = directory.path().join(name);
         succeed(&out, &[["--max-steps", "5", "--validation-share", "0"].as_slice(), more].concat());
-        for (tensor, way) in moved(&out).into_iter().filter(|(tensor, _)| !tensor.contains(".running_")) {
+        for (tensor, way) in
+            moved(&before, &out).into_iter().filter(|(tensor, _)| !tensor.contains(".running_"))
+        {
             // A key's bias has no gradient but rounding.
             assert!(
                 learns(&tensor) == (way > 0.0) || tensor.ends_with("k_proj.bias"),
@@ -441,7 +455,7 @@ fn configurations_that_cannot_be_meant_are_refused() {
         ("run.yaml", "optimizer: {lr: \"${base.lr}\"}\n", "is an interpolation"),
         ("run.yaml", "optimizer: {betas: [0.9]}\n", "two numbers are needed"),
         ("run.yaml", "optimizer: {betas: [0.9, 1.0]}\n", "betas 1 is not a number from 0 to below 1"),
-        ("run.yaml", "optimizer: {lr: .nan}\n", "lr NaN is not a number above 0"),
+        ("run.yaml", "optimizer: {lr: .nan}\n", "non-finite float"),
         (
             "run.yaml",
             "optimizer: {_target_: torch.optim.SGD}\n",

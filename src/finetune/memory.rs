@@ -43,7 +43,8 @@ impl Trainer {
             bytes.residual += residual as f64;
             bytes.states += states as f64;
         }
-        bytes.average = self.averages.values().map(|average| average.values().len() as f64 * 4.0).sum();
+        bytes.average =
+            self.averages.values().map(|average| average.values().len()).sum::<usize>() as f64 * 4.0;
         bytes.gradients = match self.releases {
             true => gradients.into_values().fold(0.0, f64::max),
             false => gradients.into_values().sum(),

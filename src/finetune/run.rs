@@ -135,6 +135,11 @@ impl<'a> Run<'a> {
         let trains = |name: &str| settings.selection.trains(name);
         let mut trainer =
             Trainer::new(voice, settings.precision, &training_plan, settings.recipe, &device, trains)?;
+        if settings.precision.is_flash()
+            && let Some(coarse) = trainer.coarse_weights(training_plan.master_weights)?
+        {
+            tracing::info!("{coarse}; --master-weight-bits 32 keeps it");
+        }
         casting.learned.iter().for_each(|(name, embedding)| trainer.add_speaker(name, embedding));
 
         let identity = settings.identity(&clips.digest(), &digest(voice)?);

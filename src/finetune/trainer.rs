@@ -14,7 +14,7 @@ use super::lora::{Adapter, is_adapted};
 use super::loss::{Loss, Losses};
 use super::network::{Arithmetic, Batch, Dropout, Network, Outputs, Parameters};
 use super::network::{LEARNED_SPEAKERS, learned_speaker};
-use super::optimizer::{AdamW, Rest, Step, Values};
+use super::optimizer::{AdamW, Rest, Step, Values, coarse_step};
 use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::precision::scaler::{LossScaler, ScalerRule};
@@ -149,6 +149,24 @@ impl Trainer {
             }
         }
         Ok(trainer)
+    }
+
+    /// Why the weights that learn may not move at the highest learning rate, and how many of them; `None` where all do.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when a tensor cannot be read.
+    pub fn coarse_weights(&self, master: MasterWeights) -> Result<Option<String>> {
+        let mut coarse = Vec::new();
+        for name in self.learners.keys() {
+            let weights = self.parameters.host(name)?;
+            let largest = weights.to_f32().iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let why = coarse_step(largest, weights.dtype(), master, self.recipe.schedule.peak);
+            coarse.extend(why.map(|why| format!("{name}: {why}")));
+        }
+        let (count, all) = (coarse.len(), self.learners.len());
+        Ok(coarse.into_iter().next().map(|first| {
+            format!("{count} of {all} tensors may lose a part of their way at this learning rate, the first {first}")
+        }))
     }
 
     /// Lets `embedding` of a speaker called `name` learn with the weights: in f32 whatever the mode is.
