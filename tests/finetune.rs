@@ -144,36 +144,52 @@ fn wait(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-#[test]
-fn every_mode_ends_where_f32_does() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = |mode: &str| {
-        let out = directory.path().join(mode);
-        let (status, _, stderr) = finetune(
-            &out,
-            &["--precision", mode, "--max-steps", "120", "--lr", "2e-3", "--validation-share", "3"],
-        );
-        (status == 0).then(|| report(&out)).ok_or(stderr)
-    };
-    let losses =
-        |report: &Value| ["first_validation", "last_validation"].map(|key| report[key].as_f64().unwrap());
-    let [first, expected] = losses(&run("32").unwrap());
-    assert!(expected < 0.8 * first, "f32 learns: {first} -> {expected}");
-    for mode in ["bf16-mixed", "bf16-true", "bf16-flash"] {
-        let [_, found] = losses(&run(mode).unwrap());
-        println!("{mode}: {found} against {expected}");
-        assert!((found / expected - 1.0).abs() < 0.02, "{mode}: {found} against {expected}");
+/// Runs `mode`, or hears why it stopped. -> the validation loss before and after
+fn validated(directory: &Path, mode: &str, steps: &str) -> Result<[f64; 2], String> {
+    let out = directory.join(format!("{mode}-{steps}"));
+    let fixed = ["--lr", "3e-3", "--batch-size", "12", "--validation-share", "6", "--validate-every", "0"];
+    let (status, _, stderr) =
+        finetune(&out, &[fixed.as_slice(), &["--precision", mode, "--max-steps", steps]].concat());
+    if status != 0 {
+        return Err(stderr);
     }
-    for mode in ["16-mixed", "fp16-true", "fp16-flash"] {
-        match run(mode) {
-            Ok(report) => {
-                let [_, found] = losses(&report);
-                println!("{mode}: {found} against {expected}");
-                assert!((found / expected - 1.0).abs() < 0.05, "{mode}: {found} against {expected}");
+    let report = report(&out);
+    Ok(["first_validation", "last_validation"].map(|key| report[key].as_f64().unwrap()))
+}
+
+/// `modes` end at most 2 % above f32; below it is no fault.
+fn check_modes(modes: &[&str], steps: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let [first, expected] = validated(directory.path(), "32", steps).unwrap();
+    assert!(expected < 0.2 * first, "f32 learns: {first} -> {expected}");
+    for mode in modes {
+        match validated(directory.path(), mode, steps) {
+            Ok([_, found]) => {
+                println!("{mode}, {steps} steps: {found} against {expected}");
+                assert!(found < 1.02 * expected, "{mode}: {found} against {expected}");
             }
-            Err(stderr) => assert!(stderr.contains("steps in a row had gradients"), "{mode}: {stderr}"),
+            Err(stderr) => {
+                let stops = !mode.starts_with('b') && stderr.contains("steps in a row had gradients");
+                assert!(stops, "{mode}: {stderr}");
+            }
         }
     }
+}
+
+#[test]
+fn modes_that_keep_the_bits_of_weights_end_where_f32_does() {
+    check_modes(&["bf16-mixed", "bf16-flash"], "250");
+}
+
+#[test]
+fn modes_of_f16_end_where_f32_does_or_say_why_they_stop() {
+    check_modes(&["16-mixed", "fp16-true", "fp16-flash"], "250");
+}
+
+/// Without the lost bits it takes longer: after 250 steps it is 7 % above f32.
+#[test]
+fn bf16_weights_alone_end_where_f32_does_later() {
+    check_modes(&["bf16-true"], "500");
 }
 
 /// Weights of the size that trained ones have, of a deviation of 0.02. A weight is moved by less than a step of 1e-5 where
@@ -202,7 +218,7 @@ const KILLED: [&str; 20] = [
     "--precision",
     "bf16-flash",
     "--max-steps",
-    "500",
+    "300",
     "--batch-size",
     "3",
     "--accumulate-grad-batches",
