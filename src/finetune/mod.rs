@@ -6,6 +6,7 @@ mod atomic_file;
 pub mod average;
 mod checkpoint;
 pub mod dataset;
+pub mod defect;
 pub mod event_file;
 pub mod export;
 pub mod features;
