@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use symphonia::core::codecs::audio::well_known::CODEC_ID_MP3;
 use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
 use symphonia::core::formats::probe::Hint;
 use symphonia::core::formats::{FormatOptions, FormatReader, SeekMode, SeekTo, Track, TrackType};
@@ -110,7 +111,8 @@ fn decode(file: File, hint: &Hint, span: Option<Span>, limit_seconds: f64) -> Re
         .map_err(|e| format!("its coding is not supported: {e}"))?;
     let full_scale = full_scale(parameters);
     let begin = span.map_or(0.0, |span| span.offset_seconds);
-    if begin > 0.0 {
+    if begin > 0.0 && parameters.codec != CODEC_ID_MP3 {
+        // An MP3 frame leans on those before it, and its place is only known by counting.
         seek(format.as_mut(), decoder.as_mut(), &track, begin);
     }
     let mut decoded = Decoded::default();

@@ -41,7 +41,7 @@ pub fn read(text: &str, root: &Path) -> Listed {
     Ok((prevailing(&formats).unwrap_or(Format::LjSpeech), clips))
 }
 
-/// Decides by the lines that have three columns: the same words twice are a text, few short names that come again are
+/// Decides by the lines that have three columns: the same words twice are a text, short names that come again are
 /// speakers.
 fn middle(rows: &[(usize, Vec<&str>)]) -> Result<Middle, String> {
     let threes: Vec<[&str; 3]> = rows.iter().filter_map(|(_, row)| row.as_slice().try_into().ok()).collect();
@@ -55,7 +55,7 @@ fn middle(rows: &[(usize, Vec<&str>)]) -> Result<Middle, String> {
         return Ok(Middle::Text);
     }
     let named_files = threes.iter().filter(|row| is_audio(Path::new(row[0]))).count();
-    if 2 * names.len() <= seconds.len() || 2 * named_files > threes.len() {
+    if names.len() < seconds.len() || 2 * named_files > threes.len() {
         return Ok(Middle::Speaker);
     }
     let line = rows.iter().find(|(_, row)| row.len() == 3).map_or(0, |(line, _)| *line);

@@ -83,10 +83,12 @@ impl DataSet {
         let refuse = |reason: String| Error::InvalidRequest(format!("{}: {reason}", listing.display()));
         let root = listing.parent().unwrap_or(Path::new("."));
         let start = text.trim_start();
+        let is_json =
+            listing.extension().is_some_and(|extension| extension == "jsonl" || extension == "json");
         let listed = match start.chars().next() {
             None => Err("it lists no clip".to_owned()),
-            Some('{') => lines::read(&text, root),
-            Some('[') => Err("it is one JSON array: a manifest has an object a line".to_owned()),
+            Some('[') if is_json => Err("it is one JSON array: a manifest has an object a line".to_owned()),
+            Some(first) if is_json || first == '{' => lines::read(&text, root),
             Some(_) if table::has_header(start) => table::read(&text, root),
             Some(_) => columns::read(&text, root),
         };

@@ -22,7 +22,7 @@ pub fn read(text: &str, root: &Path) -> Listed {
     let words = column(&TEXTS).ok_or("no column holds the text: `text` or `transcription`")?;
     let speaker = column(&SPEAKERS);
     let row = |record: csv::StringRecord| -> Row {
-        let line = record.position().map_or(0, |position| position.line() as usize);
+        let line = record.position().map_or(0, |position| line(text, position));
         let field = |at: usize| record.get(at).map(str::trim);
         let clip = match (field(file), field(words)) {
             (None | Some(""), _) => Err(format!("`{FILE}` is empty")),
@@ -42,4 +42,11 @@ pub fn read(text: &str, root: &Path) -> Listed {
     };
     let rows = reader.records().map(|record| record.map(row).map_err(|e| e.to_string()));
     Ok((Format::AudioFolder, rows.collect::<Result<_, _>>()?))
+}
+
+/// The line of a record, from 1 on; the reader's position is before the ends of lines that come first.
+fn line(text: &str, position: &csv::Position) -> usize {
+    let rest = text.get(position.byte() as usize..).unwrap_or_default();
+    let blank = rest.chars().take_while(|c| matches!(c, '\r' | '\n'));
+    position.line() as usize + blank.filter(|c| *c == '\n').count()
 }
