@@ -66,7 +66,7 @@ const TABLE: [(&str, &[&str]); 22] = [
 const DOORS: [&str; 9] = ["cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 
 /// Crates and the modules that may name them.
-const OWNED: [(&str, &[&str]); 12] = [
+const OWNED: [(&str, &[&str]); 14] = [
     ("ort", &["runtime"]),
     ("realfft", &["vocoder", "finetune"]),
     ("hound", &["pcm"]),
@@ -76,6 +76,8 @@ const OWNED: [(&str, &[&str]); 12] = [
     ("prometheus_client", &["telemetry"]),
     ("burn", &["finetune"]),
     ("csv", &["finetune"]),
+    ("ebur128", &["finetune"]),
+    ("rayon", &["finetune"]),
     ("symphonia", &["finetune"]),
     ("png", &["finetune"]),
     ("crc32c", &["finetune"]),

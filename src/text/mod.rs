@@ -178,8 +178,21 @@ impl Frontend {
         phonemes: &mut std::vec::IntoIter<String>,
         out: &mut Collector,
     ) {
+        if let Some(atoms) = self.spelled(sentence, reading, phonemes, out) {
+            self.pack(atoms, pause, out);
+        }
+    }
+
+    /// The words of `sentence`, spelled; `None` once lexicons had too much to say.
+    fn spelled(
+        &self,
+        sentence: &str,
+        reading: &Reading,
+        phonemes: &mut std::vec::IntoIter<String>,
+        out: &mut Collector,
+    ) -> Option<Vec<Atom>> {
         if out.overflowed {
-            return;
+            return None;
         }
         let lexicons: Vec<&Lexicon> =
             [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
@@ -187,12 +200,37 @@ impl Frontend {
             lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes, &mut out.lexicon_room);
         let Some((sentence, given)) = applied else {
             out.overflowed = true;
-            return;
+            return None;
         };
         let verbal = normalize::verbalize(&sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
-        let atoms = self.speller.atoms(&verbal.text, given);
-        self.pack(atoms, pause, out);
+        Some(self.speller.atoms(&verbal.text, given))
+    }
+
+    /// All sentences of `text` in one segment, as a recording holds them.
+    ///
+    /// # Errors
+    /// As [`Self::segments`], and when the segment is longer than the voice says in one go.
+    pub fn one_segment(&self, text: &str, reading: &Reading) -> Result<Segment> {
+        check_length(text)?;
+        self.check_reading(reading)?;
+        let cleaned = self.clean(text, reading);
+        let mut phonemes = cleaned.phonemes.into_iter();
+        let (mut out, mut atoms) = (Collector::default(), Vec::new());
+        for (sentence, _) in segment::sentences(&cleaned.text) {
+            atoms.extend(self.spelled(&sentence, reading, &mut phonemes, &mut out).unwrap_or_default());
+        }
+        let spelled = self.speller.segment(&atoms, Pause::Sentence, &mut out.unmapped);
+        spelled.into_iter().for_each(|segment| out.push(segment));
+        let segment = out.finish()?.into_iter().next().ok_or_else(|| Error::Internal("no segment".into()))?;
+        if segment.ids.len() > self.budget {
+            return Err(Error::InvalidRequest(format!(
+                "the text has {} symbols, this voice says {} in one go",
+                segment.ids.len(),
+                self.budget
+            )));
+        }
+        Ok(segment)
     }
 
     /// The segments of text that is given as IPA already; marks of punctuation end them.
