@@ -149,7 +149,7 @@ fn what_is_no_recording_is_refused_with_the_reason() {
         (file("text.wav", b"not a sound"), None, "not WAV"),
         (file("nothing.wav", b""), None, "not WAV"),
         (file("half.wav", &bytes[..bytes.len() / 2]), None, "damaged: unexpected end"),
-        (file("half.flac", &flac[..flac.len() / 2]), None, "ends"),
+        (file("half.flac", &flac[..flac.len() / 2]), None, "damaged: unexpected end"),
         (silent, None, "no sample"),
         (not_finite, None, "sample 1 is NaN"),
         (whole.clone(), part(2.0, 0.5), "ends before 2 s"),

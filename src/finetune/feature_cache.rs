@@ -20,7 +20,7 @@ use crate::precision::cast;
 
 /// Begins every file; another layout gets another number.
 const MAGIC: &[u8; 8] = b"MZMEL\0\0\x01";
-/// Magic, n_mels and frames before the values, the checksum behind them.
+/// The magic and n_mels before the values, the checksum behind them.
 const HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
 
