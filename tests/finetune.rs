@@ -86,7 +86,11 @@ fn raise(path: &Path) {
 /// A run of the tiny voice on one thread.
 fn command(out: &Path, more: &[&str]) -> Command {
     let mut command = program();
-    command.args(["finetune", "--threads", "1", "--voice"]).arg(tiny()).arg("--data").arg(recordings());
+    command
+        .args(["finetune", "--threads", "1", "--min-seconds", "0", "--voice"])
+        .arg(tiny())
+        .arg("--data")
+        .arg(recordings());
     command.arg("--out").arg(out).args(more);
     if !more.contains(&"--speak-every") {
         command.args(["--speak-every", "0"]);
@@ -400,8 +404,19 @@ fn a_voice_can_begin_from_nothing() {
         std::fs::copy(tiny().join(file), voice.join(file)).unwrap();
     }
     let out = directory.path().join("voice");
-    let arguments =
-        ["finetune", "--init", "random", "--max-steps", "60", "--lr", "3e-3", "--speak-every", "0"];
+    let arguments = [
+        "finetune",
+        "--init",
+        "random",
+        "--max-steps",
+        "60",
+        "--lr",
+        "3e-3",
+        "--speak-every",
+        "0",
+        "--min-seconds",
+        "0",
+    ];
     let run = program()
         .args(arguments)
         .arg("--voice")

@@ -77,6 +77,8 @@ const OWNED: [(&str, &[&str]); 14] = [
     ("prometheus_client", &["telemetry"]),
     ("burn", &["finetune"]),
     ("csv", &["finetune"]),
+    ("ebur128", &["finetune"]),
+    ("rayon", &["finetune"]),
     ("symphonia", &["finetune"]),
     ("png", &["finetune"]),
     ("rayon", &["finetune"]),

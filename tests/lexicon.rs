@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use mezzavoce::text::lexicon::{MAX_ENTRIES, MAX_GRAPHEME_CHARACTERS, MAX_LEXICON_BYTES, Pronunciation};
-use mezzavoce::text::{Frontend, IncrementalText, Lexicon, Reading, Segment};
+use mezzavoce::text::{Frontend, IncrementalText, Lexicon, MAX_LEXICON_SPEECH_BYTES, Reading, Segment};
 
 mod voices;
 
@@ -169,7 +169,7 @@ fn pieces_of_text_give_what_the_whole_gives() {
             let characters: Vec<char> = text.chars().collect();
             let mut found = Vec::new();
             for piece in characters.chunks(size) {
-                found.extend(incremental.push(frontend, &piece.iter().collect::<String>()));
+                found.extend(incremental.push(frontend, &piece.iter().collect::<String>()).unwrap());
             }
             found.extend(incremental.finish(frontend).unwrap().0);
             let texts: Vec<(&str, &str)> =
@@ -178,6 +178,31 @@ fn pieces_of_text_give_what_the_whole_gives() {
                 whole.iter().map(|s| (s.text.as_str(), s.spoken.as_str())).collect();
             assert_eq!(texts, expected, "pieces of {size}");
         }
+    }
+}
+
+#[test]
+fn a_short_word_with_a_long_entry_does_not_flood_the_voice() {
+    let alias = format!("Q  \"{}\"", "word ".repeat(50));
+    let phonemes = format!("Q  {}", "ˈɔː".repeat(60));
+    for (entry, words) in [(&alias, 250), (&phonemes, 240)] {
+        let reading = Reading {
+            lexicon: Some(Arc::new(Lexicon::parse_custom_dictionary(entry).unwrap())),
+            ..Reading::default()
+        };
+        let most = MAX_LEXICON_SPEECH_BYTES / words;
+        assert!(IPA.segments(&"Q ".repeat(100), &reading).is_ok());
+        let began = std::time::Instant::now();
+        let flood = "Q ".repeat(2 * most);
+        let refused = IPA.segments(&flood, &reading).unwrap_err().to_string();
+        assert!(refused.contains("more than 1048576 bytes"), "{refused}");
+        let mut incremental = IncrementalText::new(reading.clone(), true);
+        let refused = flood.as_bytes().chunks(1000).find_map(|piece| {
+            let piece = std::str::from_utf8(piece).unwrap();
+            incremental.push(&IPA, &piece.replace("Q Q Q", "Q Q Q.\n")).err()
+        });
+        assert!(refused.unwrap().to_string().contains("more than 1048576 bytes"));
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 }
 

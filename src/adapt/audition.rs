@@ -15,7 +15,7 @@ use crate::repertoire::plan;
 use crate::runtime::library::{Lookup, locate};
 use crate::runtime::{Accelerator, Runtime};
 use crate::synthesizer::{Script, Synthesizer};
-use crate::text::{Lexicon, Reading};
+use crate::text::Reading;
 use crate::voice::Voice;
 
 /// What speaks.
@@ -23,14 +23,13 @@ pub struct Audition {
     library: PathBuf,
     /// Loaded when it is first needed: until then a run is as small as its report says.
     runtime: Option<Arc<Runtime>>,
-    lexicon: Option<Arc<Lexicon>>,
 }
 
 impl Audition {
     /// # Errors
     /// Those of the library.
-    pub fn new(lookup: &Lookup, lexicon: Option<Arc<Lexicon>>) -> Result<Self> {
-        Ok(Self { library: locate(lookup)?, runtime: None, lexicon })
+    pub fn new(lookup: &Lookup) -> Result<Self> {
+        Ok(Self { library: locate(lookup)?, runtime: None })
     }
 
     /// Speaks `sentences` with the voice in `directory`.
@@ -46,7 +45,6 @@ impl Audition {
         let voice = Voice::load(directory, None)?;
         let plan = plan(&voice, Precision::F32, Accelerator::Cpu)?;
         let synthesizer = Synthesizer::load(&runtime, &voice, &plan, &EngineOptions::solo(1))?;
-        let synthesizer = synthesizer.with_lexicon(self.lexicon.clone());
         for Sentence { text, speaker, wav } in sentences {
             let passage = synthesizer.passage(&Script::Text(text.clone()), &Reading::default())?;
             let speaker = voice.speakers.values(speaker.clone())?;

@@ -13,7 +13,8 @@ use progress::Progress;
 use crate::cli::{Finetune, RuntimeArgs, threads};
 use crate::error::Result;
 use crate::finetune::backend::use_threads;
-use crate::finetune::corpus::{Corpus, CorpusOptions};
+use crate::finetune::check::check;
+use crate::finetune::corpus::Corpus;
 use crate::finetune::export::Origin;
 use crate::finetune::given::{Given, Init};
 use crate::finetune::run::{Door, Run};
@@ -37,19 +38,19 @@ pub fn adapt(args: &Finetune) -> Result<()> {
     if args.explain {
         return print(&plan.to_string());
     }
-    let options = CorpusOptions { lexicon: args.lexicon.load()? };
+    use_threads(given.threads.map(|count| threads(Some(count))).transpose()?)?;
+    let options = given.corpus_options();
     if args.check {
-        return print(&checked(&Corpus::load(&voice, &given.data()?, &options)?));
+        return print(&check(&voice, &given.data()?, &options)?.to_string());
     }
     let place = given.place()?;
     run_directory::RunDirectory::check_free(&place.out, args.resume)?;
     let speaks = (1..=settings.max_steps).contains(&settings.speak_every);
     let mut audition = match speaks {
         // Found before hours are spent, not after the first of them.
-        true => Some(Audition::new(&runtime(args).lookup()?, options.lexicon.clone())?),
+        true => Some(Audition::new(&runtime(args).lookup()?)?),
         false => None,
     };
-    use_threads(given.threads.map(|count| threads(Some(count))).transpose()?)?;
     if let Some(half) = settings.precision.half().filter(|_| !args.quiet) {
         tracing::warn!(
             "{half} saves memory and is slower than 32 on a CPU: see docs/finetune.md for how much"
@@ -57,7 +58,7 @@ pub fn adapt(args: &Finetune) -> Result<()> {
     }
     let corpus = Corpus::load(&voice, &place.data, &options)?;
     for left in &corpus.left_out {
-        tracing::warn!("line {} is left out: {}", left.line, left.reason);
+        tracing::warn!("line {} is left out, {}: {}", left.line, left.defect, left.reason);
     }
     let origin = match &given.voice {
         Some(voice) => Origin::Directory { voice, vocoder: given.vocoder.as_deref() },
@@ -96,13 +97,4 @@ fn voice(given: &Given, settings: &Settings) -> Result<Voice> {
 fn runtime(args: &Finetune) -> RuntimeArgs {
     let (onnxruntime, offline) = (args.onnxruntime.clone(), args.offline);
     RuntimeArgs { device: Accelerator::Cpu, onnxruntime, offline }
-}
-
-/// What can be learned of a corpus, and why of the rest nothing is.
-fn checked(corpus: &Corpus) -> String {
-    let Corpus { utterances, left_out } = corpus;
-    let mut lines =
-        format!("{} clips can be learned, {} lines are left out\n", utterances.len(), left_out.len());
-    left_out.iter().for_each(|left| lines.push_str(&format!("line {}: {}\n", left.line, left.reason)));
-    lines
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::VoiceArgs;
 use super::values::parse_betas;
-use super::{LexiconArgs, VoiceArgs};
 use crate::error::Result;
 use crate::finetune::config_file;
 use crate::finetune::given::{Backend, Given, Init, MasterBits, Validation};
@@ -29,9 +29,6 @@ pub struct Finetune {
 
     #[command(flatten)]
     pub voice: VoiceArgs,
-
-    #[command(flatten)]
-    pub lexicon: LexiconArgs,
 
     /// 32, 16-mixed, bf16-mixed, fp16-true, bf16-true, fp16-flash or bf16-flash [default: 32]
     #[arg(long, value_name = "MODE")]
@@ -122,6 +119,26 @@ pub struct Finetune {
     #[arg(long, value_name = "BITS")]
     pub master_weight_bits: Option<MasterBits>,
 
+    /// Cut the silence before and after the speech of every clip
+    #[arg(long)]
+    pub trim: bool,
+
+    /// Bring every clip to this loudness
+    #[arg(long, value_name = "LUFS", allow_negative_numbers = true)]
+    pub level: Option<f32>,
+
+    /// Shorter clips are left out [default: 0.3]
+    #[arg(long, value_name = "S")]
+    pub min_seconds: Option<f32>,
+
+    /// Longer clips are left out [default: 20]
+    #[arg(long, value_name = "S")]
+    pub max_seconds: Option<f32>,
+
+    /// A directory that keeps mels from one run to the next
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+
     /// Threads [default: the processors there are]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -134,7 +151,7 @@ pub struct Finetune {
     #[arg(long)]
     pub explain: bool,
 
-    /// Look at the recordings, say what can be learned of them, and stop
+    /// Look at the recordings, say what is wrong with them, and stop
     #[arg(long)]
     pub check: bool,
 
@@ -189,6 +206,11 @@ impl Finetune {
             master_weight_bits: self.master_weight_bits,
             threads: self.threads,
             device: self.device,
+            trim: self.trim.then_some(true),
+            level: self.level,
+            min_seconds: self.min_seconds,
+            max_seconds: self.max_seconds,
+            cache: self.cache.clone(),
         };
         Ok(typed.or(file))
     }

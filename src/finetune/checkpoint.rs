@@ -76,7 +76,7 @@ impl Trainer {
         let progress =
             numbers::<2, u64>(entry(PROGRESS)?).ok_or_else(|| broken("its progress".to_owned()))?;
         let scaler = numbers::<3, u32>(entry(SCALER)?).ok_or_else(|| broken("its loss scale".to_owned()))?;
-        let scaler = self.scaler.resumed(scaler.map(f32::from_bits)).map_err(broken)?;
+        let scaler = self.scaler.resumed(scaler.map(f32::from_bits));
 
         let part = |name: &str, dtype: Dtype, len: Option<usize>| -> Result<Vec<u8>> {
             let tensor = file.tensor(name).map_err(|_| broken(format!("it has no `{name}`")))?;

@@ -13,7 +13,7 @@ use super::given::Given;
 use crate::error::{Error, Excerpt, Result};
 
 /// Every key there is.
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 35] = [
     "trainer.precision",
     "trainer.max_steps",
     "trainer.accumulate_grad_batches",
@@ -44,6 +44,11 @@ const KEYS: [&str; 30] = [
     "threads",
     "device",
     "seed",
+    "trim",
+    "level",
+    "min_seconds",
+    "max_seconds",
+    "cache",
 ];
 
 /// A configuration above this is none.
@@ -132,6 +137,11 @@ fn put(value: &Value, key: &str, given: &mut Given) -> Parsed<()> {
         "speaker" => given.speaker = Some(parsed(value)?),
         "threads" => given.threads = Some(parsed(value)?),
         "device" => given.device = Some(parsed(value)?),
+        "trim" => given.trim = Some(parsed(value)?),
+        "level" => given.level = Some(parsed(value)?),
+        "min_seconds" => given.min_seconds = Some(parsed(value)?),
+        "max_seconds" => given.max_seconds = Some(parsed(value)?),
+        "cache" => given.cache = Some(parsed(value)?),
         other => return Err(unknown(other)),
     }
     Ok(())
@@ -155,6 +165,7 @@ fn text(value: &Value) -> Parsed<String> {
         }
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(flag) => Ok(flag.to_string()),
         Value::Null => Ok("none".to_owned()),
         other => Err(format!("`{}` is neither text nor a number", Excerpt(&other.to_string()))),
     }

@@ -40,6 +40,11 @@ pub struct Given {
     pub master_weight_bits: Option<MasterBits>,
     pub threads: Option<u16>,
     pub device: Option<Backend>,
+    pub trim: Option<bool>,
+    pub level: Option<f32>,
+    pub min_seconds: Option<f32>,
+    pub max_seconds: Option<f32>,
+    pub cache: Option<PathBuf>,
 }
 
 impl Given {
@@ -75,6 +80,11 @@ impl Given {
             master_weight_bits: self.master_weight_bits.or(other.master_weight_bits),
             threads: self.threads.or(other.threads),
             device: self.device.or(other.device),
+            trim: self.trim.or(other.trim),
+            level: self.level.or(other.level),
+            min_seconds: self.min_seconds.or(other.min_seconds),
+            max_seconds: self.max_seconds.or(other.max_seconds),
+            cache: self.cache.or(other.cache),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::backend;
+use super::corpus::CorpusOptions;
 use super::given::{Backend, Given, Init, OptimizerName, Validation};
 use super::optimizer::AdamW;
 use super::schedule::Schedule;
@@ -61,6 +62,18 @@ impl Given {
     pub fn data(&self) -> Result<PathBuf> {
         let missing = || Error::InvalidRequest("--data, the recordings to learn from, is missing".to_owned());
         self.data.clone().ok_or_else(missing)
+    }
+
+    /// How recordings are taken in.
+    pub fn corpus_options(&self) -> CorpusOptions {
+        let defaults = CorpusOptions::default();
+        CorpusOptions {
+            trim: self.trim.unwrap_or(defaults.trim),
+            level: self.level.or(defaults.level),
+            cache: self.cache.clone().or(defaults.cache),
+            min_seconds: self.min_seconds.unwrap_or(defaults.min_seconds),
+            max_seconds: self.max_seconds.unwrap_or(defaults.max_seconds),
+        }
     }
 
     /// # Errors

@@ -97,7 +97,10 @@ impl IncrementalText {
 
     /// Takes the next piece of text. -> the segments that have become certain, each with the pause between it and
     /// the one before; they have none of their own, since that is not known yet
-    pub fn push(&mut self, frontend: &Frontend, piece: &str) -> Vec<(Pause, Segment)> {
+    ///
+    /// # Errors
+    /// `InvalidRequest` when lexicons say more than [`super::MAX_LEXICON_SPEECH_BYTES`].
+    pub fn push(&mut self, frontend: &Frontend, piece: &str) -> Result<Vec<(Pause, Segment)>> {
         self.pending.push_str(piece);
         while let Some(c) = self.pending.get(self.scanned..).and_then(|rest| rest.chars().next()) {
             self.scan(frontend, c);
@@ -112,7 +115,8 @@ impl IncrementalText {
             *from = from.saturating_sub(self.start);
         }
         self.start = 0;
-        self.new_segments()
+        self.collected.check()?;
+        Ok(self.new_segments())
     }
 
     /// Ends the text. -> the segments that are left, as [`Self::push`] gives them, and the characters that the voice
@@ -124,6 +128,7 @@ impl IncrementalText {
         if !self.blank {
             self.cut_off(frontend, self.pending.len(), Cut::Line);
         }
+        self.collected.check()?;
         if self.collected.segments.is_empty() {
             std::mem::take(&mut self.collected).finish()?;
         }

@@ -51,6 +51,9 @@ use speller::{Atom, Speller};
 /// The longest text of one request, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
+/// The most that lexicons may say in one text, in bytes of UTF-8: a short word can have a long entry.
+pub const MAX_LEXICON_SPEECH_BYTES: usize = MAX_TEXT_BYTES;
+
 /// The most characters that one [`Segment`] reports as unmapped.
 pub const MAX_UNMAPPED: usize = 64;
 
@@ -175,13 +178,59 @@ impl Frontend {
         phonemes: &mut std::vec::IntoIter<String>,
         out: &mut Collector,
     ) {
+        if let Some(atoms) = self.spelled(sentence, reading, phonemes, out) {
+            self.pack(atoms, pause, out);
+        }
+    }
+
+    /// The words of `sentence`, spelled; `None` once lexicons had too much to say.
+    fn spelled(
+        &self,
+        sentence: &str,
+        reading: &Reading,
+        phonemes: &mut std::vec::IntoIter<String>,
+        out: &mut Collector,
+    ) -> Option<Vec<Atom>> {
+        if out.overflowed {
+            return None;
+        }
         let lexicons: Vec<&Lexicon> =
             [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
-        let (sentence, given) = lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes);
+        let applied =
+            lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes, &mut out.lexicon_room);
+        let Some((sentence, given)) = applied else {
+            out.overflowed = true;
+            return None;
+        };
         let verbal = normalize::verbalize(&sentence, reading);
         report(&mut out.unmapped, verbal.unmapped);
-        let atoms = self.speller.atoms(&verbal.text, given);
-        self.pack(atoms, pause, out);
+        Some(self.speller.atoms(&verbal.text, given))
+    }
+
+    /// All sentences of `text` in one segment, as a recording holds them.
+    ///
+    /// # Errors
+    /// As [`Self::segments`], and when the segment is longer than the voice says in one go.
+    pub fn one_segment(&self, text: &str, reading: &Reading) -> Result<Segment> {
+        check_length(text)?;
+        self.check_reading(reading)?;
+        let cleaned = self.clean(text, reading);
+        let mut phonemes = cleaned.phonemes.into_iter();
+        let (mut out, mut atoms) = (Collector::default(), Vec::new());
+        for (sentence, _) in segment::sentences(&cleaned.text) {
+            atoms.extend(self.spelled(&sentence, reading, &mut phonemes, &mut out).unwrap_or_default());
+        }
+        let spelled = self.speller.segment(&atoms, Pause::Sentence, &mut out.unmapped);
+        spelled.into_iter().for_each(|segment| out.push(segment));
+        let segment = out.finish()?.into_iter().next().ok_or_else(|| Error::Internal("no segment".into()))?;
+        if segment.ids.len() > self.budget {
+            return Err(Error::InvalidRequest(format!(
+                "the text has {} symbols, this voice says {} in one go",
+                segment.ids.len(),
+                self.budget
+            )));
+        }
+        Ok(segment)
     }
 
     /// The segments of text that is given as IPA already; marks of punctuation end them.
@@ -289,14 +338,39 @@ fn check_length(text: &str) -> Result<()> {
     Ok(())
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Collector {
     segments: Vec<Segment>,
     /// Reported with the next segment.
     unmapped: Vec<char>,
+    /// Bytes that lexicons may still say.
+    lexicon_room: usize,
+    /// They had more to say: what follows is not read, and the text is refused.
+    overflowed: bool,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self {
+            segments: Vec::new(),
+            unmapped: Vec::new(),
+            lexicon_room: MAX_LEXICON_SPEECH_BYTES,
+            overflowed: false,
+        }
+    }
 }
 
 impl Collector {
+    fn check(&self) -> Result<()> {
+        if self.overflowed {
+            return Err(Error::InvalidRequest(format!(
+                "the lexicon's entries for this text have more than {MAX_LEXICON_SPEECH_BYTES} bytes in all: send \
+                 it in parts"
+            )));
+        }
+        Ok(())
+    }
+
     fn push(&mut self, mut segment: Segment) {
         segment.unmapped = std::mem::take(&mut self.unmapped);
         self.segments.push(segment);
@@ -310,6 +384,7 @@ impl Collector {
     }
 
     fn finish(mut self) -> Result<Vec<Segment>> {
+        self.check()?;
         match self.segments.last_mut() {
             Some(last) => report(&mut last.unmapped, self.unmapped),
             None if self.unmapped.is_empty() => {

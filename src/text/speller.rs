@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::clean::PHONEMES;
 use super::g2p::{G2p, Source};
@@ -272,16 +273,35 @@ fn said(mut text: String, spoken: &str, unmapped: &[char]) -> String {
     text
 }
 
-/// Two halves by characters; marks of length and syllables stay with what they follow.
+/// Two halves, cut where a grapheme ends unless one is more than half; what IPA hangs on a sound stays with it.
 fn split_middle(text: &str) -> (&str, &str) {
-    let middle = text.chars().count() / 2;
-    let at = text
-        .char_indices()
-        .skip(middle.max(1))
-        .find(|(_, c)| !matches!(c, 'ː' | 'ʲ' | 'ʳ') && !unicode_normalization::char::is_combining_mark(*c))
-        .map_or_else(
-            || text.char_indices().nth(middle.max(1)).map_or(text.len(), |(at, _)| at),
-            |(at, _)| at,
-        );
-    text.split_at_checked(at).unwrap_or((text, ""))
+    let bytes = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
+    let middle = bytes((text.chars().count() / 2).max(1));
+    let hangs_on = |grapheme: &str| grapheme.starts_with(['ː', 'ˑ', 'ʲ', 'ʳ', 'ʰ']);
+    let cut = text.grapheme_indices(true).find(|(at, grapheme)| *at >= middle && !hangs_on(grapheme));
+    text.split_at_checked(cut.map_or(middle, |(at, _)| at)).unwrap_or((text, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_middle;
+
+    #[test]
+    fn a_word_is_cut_where_a_grapheme_ends() {
+        let check = |text: &str, head: &str| {
+            let (found, tail) = split_middle(text);
+            assert_eq!((found, format!("{found}{tail}").as_str()), (head, text));
+        };
+        check("abcd", "ab");
+        check("ab", "a");
+        check("ae\u{301}\u{323}b", "ae\u{301}\u{323}");
+        check("abː", "abː".get(..1).unwrap());
+        check("aːːb", "aːː");
+        check("क्षक्ष", "क्ष");
+        check("각각", "각");
+        check("🇩🇪🇫🇷", "🇩🇪");
+        check("👩\u{200d}👩\u{200d}👧a", "👩\u{200d}👩\u{200d}👧");
+        check("x\r\ny", "x\r\n");
+        check("e\u{301}\u{301}\u{301}", "e\u{301}");
+    }
 }

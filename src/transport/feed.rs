@@ -199,9 +199,10 @@ impl Reader {
         let frontend = self.voice.synthesizer.frontend();
         let space = |(after, segment)| Spaced { after, segment };
         let fed = match piece {
-            Some(piece) => {
-                Ok(Fed::Segments(self.text.push(frontend, &piece).into_iter().map(space).collect()))
-            }
+            Some(piece) => self
+                .text
+                .push(frontend, &piece)
+                .map(|segments| Fed::Segments(segments.into_iter().map(space).collect())),
             None => self
                 .text
                 .finish(frontend)

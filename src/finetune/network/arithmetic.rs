@@ -1,7 +1,6 @@
 //! Tensors in, products, sums and norms in the dtypes of one precision out.
 //!
-//! The only place where modes differ while the network runs. Mixed modes follow torch's CUDA autocast lists: products
-//! and convolutions in the half format, softmax, norms and losses in f32, everything else in the type of its input.
+//! The only place where modes differ while the network runs. Mixed modes do as [`autocast`] says.
 //! True and flash modes keep every tensor half; inside a softmax or a norm the sums are f32. Never touches a loss.
 
 use std::f64::consts::FRAC_1_SQRT_2;
@@ -9,23 +8,37 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use burn::tensor::{Device, FloatDType, Tensor, activation, module, ops::ConvOptions};
 
 use super::Parameters;
+use crate::precision::autocast::{self, Op};
 use crate::precision::{Dtype, Precision};
 use crate::voice::names::{bias, weight};
 
 /// In what a network computes.
 #[derive(Debug, Clone, Copy)]
 pub struct Arithmetic {
-    /// Operands of products and convolutions, and their results.
+    /// Operands of products, and their results.
     products: FloatDType,
-    /// What flows from layer to layer.
+    convolutions: FloatDType,
+    softmax: FloatDType,
+    norms: FloatDType,
+    /// What flows from layer to layer: sums of what a layer was given and what it made of it.
     stream: FloatDType,
 }
 
 impl Arithmetic {
     pub fn new(precision: Precision) -> Self {
-        let half = precision.half().map_or(FloatDType::F32, float_dtype);
-        let stream = if precision.narrows_weights() { half } else { FloatDType::F32 };
-        Self { products: half, stream }
+        let half = precision.half().unwrap_or(Dtype::F32);
+        // Where weights are narrow there is nothing to cast: everything answers in their type.
+        let decide = |op, inputs: &[Dtype]| match precision.narrows_weights() {
+            true => float_dtype(half),
+            false => float_dtype(autocast::output(op, inputs, half).unwrap_or(Dtype::F32)),
+        };
+        Self {
+            products: decide(Op::Linear, &[Dtype::F32]),
+            convolutions: decide(Op::Conv1d, &[Dtype::F32]),
+            softmax: decide(Op::Softmax, &[half]),
+            norms: decide(Op::LayerNorm, &[half]),
+            stream: decide(Op::Combine, &[half, Dtype::F32]),
+        }
     }
 
     /// x W^T + b over the last axis.
@@ -45,11 +58,12 @@ impl Arithmetic {
     /// A convolution over the last axis that keeps its length, without a bias.
     pub fn conv1d(&self, w: Tensor<3>, x: Tensor<3>) -> Tensor<3> {
         let padding = w.dims()[2] / 2;
-        module::conv1d(self.product(x), self.product(w), None, ConvOptions::new([1], [padding], [1], 1))
+        let [x, w] = [x, w].map(|operand| to(operand, self.convolutions));
+        module::conv1d(x, w, None, ConvOptions::new([1], [padding], [1], 1))
     }
 
     pub fn softmax(&self, x: Tensor<4>) -> Tensor<4> {
-        to(activation::softmax(to(x, FloatDType::F32), 3), self.stream)
+        to(activation::softmax(to(x, FloatDType::F32), 3), self.softmax)
     }
 
     /// The sum of two branches, in what flows between layers.
@@ -66,7 +80,7 @@ impl Arithmetic {
         let gain = to(weights.get::<1>(&weight(module)), FloatDType::F32);
         let shift = to(weights.get::<1>(&bias(module)), FloatDType::F32);
         let normed = module::layer_norm(to(x, FloatDType::F32), gain, Some(shift), f64::from(eps));
-        to(normed, self.stream)
+        to(normed, self.norms)
     }
 
     fn product<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {

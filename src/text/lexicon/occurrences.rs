@@ -33,13 +33,14 @@ struct Found<'a> {
 
 /// `sentence` with aliases for what the `lexicons`, of which earlier ones win, say of it, and a [`PHONEMES`] for
 /// each word whose phonemes they or `inline` give; those in order. Phonemes are only looked for if the voice
-/// `takes_phonemes`.
+/// `takes_phonemes`. `None` when the lexicons say more than `room` bytes, from which it is taken.
 pub fn apply(
     sentence: &str,
     lexicons: &[&Lexicon],
     takes_phonemes: bool,
     inline: &mut IntoIter<String>,
-) -> (String, Vec<Given>) {
+    room: &mut usize,
+) -> Option<(String, Vec<Given>)> {
     let chars: Vec<char> = sentence.chars().collect();
     let (mut out, mut given) = (String::with_capacity(sentence.len()), Vec::new());
     let mut i = 0;
@@ -57,6 +58,8 @@ pub fn apply(
             i += 1;
             continue;
         };
+        let (Pronunciation::Alias(said) | Pronunciation::Phonemes(said)) = found.said;
+        *room = room.checked_sub(said.len())?;
         name_sign_before(&chars, i, &mut out);
         let text: String = chars.get(i..found.after_ending).unwrap_or_default().iter().collect();
         let ending: String = chars.get(found.end..found.after_ending).unwrap_or_default().iter().collect();
@@ -73,7 +76,7 @@ pub fn apply(
             i += 1;
         }
     }
-    (out, given)
+    Some((out, given))
 }
 
 fn longest<'a>(lexicon: &'a Lexicon, chars: &[char], start: usize, phonemes: bool) -> Option<Found<'a>> {
