@@ -16,7 +16,7 @@ use crate::finetune::backend::use_threads;
 use crate::finetune::check::check;
 use crate::finetune::corpus::Corpus;
 use crate::finetune::export::Origin;
-use crate::finetune::given::{Given, Init};
+use crate::finetune::given::{Backend, Given, Init};
 use crate::finetune::run::{Door, Run};
 use crate::finetune::settings::Settings;
 use crate::finetune::{initial, run_directory};
@@ -24,6 +24,9 @@ use crate::runtime::Accelerator;
 use crate::say::print;
 use crate::signals::interruption;
 use crate::voice::Voice;
+
+/// Lines that are left out and named.
+const LISTED: usize = 10;
 
 /// Adapts a voice as `args` say.
 ///
@@ -51,14 +54,17 @@ pub fn adapt(args: &Finetune) -> Result<()> {
         true => Some(Audition::new(&runtime(args).lookup()?)?),
         false => None,
     };
-    if let Some(half) = settings.precision.half().filter(|_| !args.quiet) {
+    if let Some(half) = settings.precision.half().filter(|_| settings.backend == Backend::Cpu) {
         tracing::warn!(
             "{half} saves memory and is slower than 32 on a CPU: see docs/finetune.md for how much"
         );
     }
     let corpus = Corpus::load(&voice, &place.data, &options)?;
-    for left in &corpus.left_out {
+    for left in corpus.left_out.iter().take(LISTED) {
         tracing::warn!("line {} is left out, {}: {}", left.line, left.defect, left.reason);
+    }
+    if let Some(more) = corpus.left_out.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        tracing::warn!("and {more} more lines are left out: --check lists them");
     }
     let origin = match &given.voice {
         Some(voice) => Origin::Directory { voice, vocoder: given.vocoder.as_deref() },

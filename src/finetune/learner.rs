@@ -33,6 +33,9 @@ struct Factor {
     slot: Slot,
 }
 
+/// Gives the bytes of a checkpoint's tensor by its name, of this dtype and, where it is known, of so many values.
+pub type Parts<'a> = dyn Fn(&str, Dtype, Option<usize>) -> Result<Vec<u8>> + 'a;
+
 const WEIGHTS: &str = "weights";
 /// What the tensors of the factors are called behind the name of their weight.
 const FACTORS: [&str; 2] = ["lora_a", "lora_b"];
@@ -128,7 +131,7 @@ impl Learner {
         &self,
         name: &str,
         weights: &Values,
-        part: &dyn Fn(&str, Dtype, Option<usize>) -> Result<Vec<u8>>,
+        part: &Parts,
     ) -> Result<(Values, Self)> {
         let read = |name: &str, values: &Values, slot: &Slot| -> Result<(Values, Slot)> {
             let bytes = part(&format!("{WEIGHTS}.{name}"), values.dtype(), Some(values.len()))?;
