@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
-use mezzavoce::finetune::network::{Arithmetic, Batch, Dropout, Network, Parameters};
+use mezzavoce::finetune::network::{Arithmetic, Batch, Dropout, Network, Parameters, Speaker};
 use mezzavoce::precision::{Dtype, Precision};
 use mezzavoce::voice::Voice;
 use mezzavoce::voice::config::AcousticConfig;
@@ -43,7 +43,7 @@ fn batch(config: &AcousticConfig) -> Batch {
     Batch {
         ids: TOKENS.iter().enumerate().map(|(row, n)| (0..*n).map(|at| id(row, at)).collect()).collect(),
         mels: STEPS.iter().enumerate().map(|(row, steps)| values(row, steps * frame)).collect(),
-        speakers: (0..2).map(|row| values(row + 5, config.speaker_embedding_dim)).collect(),
+        speakers: (0..2).map(|row| Speaker::Given(values(row + 5, config.speaker_embedding_dim))).collect(),
     }
 }
 
@@ -63,16 +63,15 @@ fn write(path: &Path, batch: &Batch, mel: &[f32], config: &AcousticConfig) -> Re
             .chain(std::iter::repeat_n(PADDING, frames * n_mels - mel.len()))
             .flat_map(f32::to_le_bytes)
     });
+    let speakers = batch.speakers.iter().flat_map(|speaker| match speaker {
+        Speaker::Given(embedding) => bytes(embedding),
+        Speaker::Learned(_) => vec![],
+    });
     let tensors = [
         ("input_ids", Stored::I64, vec![2, tokens], ids.collect::<Vec<u8>>()),
         ("attention_mask", Stored::I64, vec![2, tokens], mask.collect()),
         ("labels", Stored::F32, vec![2, frames, n_mels], labels.collect()),
-        (
-            "speaker_embeddings",
-            Stored::F32,
-            vec![2, config.speaker_embedding_dim],
-            bytes(&batch.speakers.concat()),
-        ),
+        ("speaker_embeddings", Stored::F32, vec![2, config.speaker_embedding_dim], speakers.collect()),
         ("mel", Stored::F32, vec![2, frames, n_mels], bytes(mel)),
     ];
     let views = tensors

@@ -67,7 +67,7 @@ const DOORS: [&str; 10] =
     ["adapt", "cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 
 /// Crates and the modules that may name them.
-const OWNED: [(&str, &[&str]); 14] = [
+const OWNED: [(&str, &[&str]); 15] = [
     ("ort", &["runtime"]),
     ("realfft", &["vocoder", "finetune"]),
     ("hound", &["pcm"]),
@@ -81,7 +81,6 @@ const OWNED: [(&str, &[&str]); 14] = [
     ("rayon", &["finetune"]),
     ("symphonia", &["finetune"]),
     ("png", &["finetune"]),
-    ("rayon", &["finetune"]),
     ("serde_saphyr", &["finetune"]),
     ("crc32c", &["finetune"]),
 ];

@@ -127,12 +127,7 @@ impl Learner {
     ///
     /// # Errors
     /// Those of `part`, and [`Error::InvalidRequest`](crate::error::Error::InvalidRequest) for a tensor of another size.
-    pub fn restored(
-        &self,
-        name: &str,
-        weights: &Values,
-        part: &Parts,
-    ) -> Result<(Values, Self)> {
+    pub fn restored(&self, name: &str, weights: &Values, part: &Parts) -> Result<(Values, Self)> {
         let read = |name: &str, values: &Values, slot: &Slot| -> Result<(Values, Slot)> {
             let bytes = part(&format!("{WEIGHTS}.{name}"), values.dtype(), Some(values.len()))?;
             let slot = slot.restored(|kind, dtype| part(&format!("{kind}.{name}"), dtype, None))?;
