@@ -23,7 +23,7 @@
 //! - [`repertoire`]: the voices of a server. [`transport`]: requests from the network to them, and back.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples. [`assembly`]: one passage's chunks, joined and accounted
 //!   for.
-//! - `finetune`, with the feature of that name: a voice and recordings become an adapted voice.
+//! - `finetune`, a default feature: a voice and recordings become an adapted voice.
 //! - [`telemetry`]: log lines and metrics of all of this.
 //! - [`say`], [`serve`], [`batch`], [`inspect`], [`cli`], and `adapt`, which is `finetune`: the doors. [`signals`]: how they are told to end.
 //!

@@ -213,7 +213,7 @@ fn a_small_learning_rate_moves_flash_weights_and_not_true_ones() {
     let f32 = way("32");
     let [flash, bare] = ["bf16-flash", "bf16-true"].map(|mode| way(mode) / f32);
     println!("bf16-flash {flash:.4}, bf16-true {bare:.4} of the way of f32");
-    assert!((0.97..1.03).contains(&flash), "{flash}");
+    assert!((0.97..1.05).contains(&flash), "{flash}");
     assert!(bare < 0.8, "{bare}");
 }
 
