@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use burn::tensor::Device as BurnDevice;
-use mezzavoce::finetune::network::Batch;
+use mezzavoce::finetune::network::{Batch, Speaker};
 use mezzavoce::finetune::optimizer::AdamW;
 use mezzavoce::finetune::schedule::Schedule;
 use mezzavoce::finetune::trainer::{Recipe, Trainer};
@@ -49,6 +49,8 @@ fn measure(directory: &Path, mode: &str) -> Result<()> {
         schedule: Schedule { peak: 1e-4, warmup_steps: 0, max_steps: 1000 },
         clip_norm: 0.0,
         seed: 7,
+        lora_rank: None,
+        average_decay: None,
     };
     let device = BurnDevice::flex().autodiff();
     let plan = plan.training.context("a plan of training")?;
@@ -84,7 +86,7 @@ fn batch(voice: &Voice) -> Batch {
     Batch {
         ids: (0..ROWS).map(|row| (0..TOKENS).map(|at| 4 + ((at * 7 + row) % 20) as i64).collect()).collect(),
         mels: (0..ROWS).map(|row| wave(row).collect()).collect(),
-        speakers: vec![vec![0.1; config.speaker_embedding_dim]; ROWS],
+        speakers: vec![Speaker::Given(vec![0.1; config.speaker_embedding_dim]); ROWS],
     }
 }
 

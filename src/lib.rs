@@ -23,9 +23,9 @@
 //! - [`repertoire`]: the voices of a server. [`transport`]: requests from the network to them, and back.
 //! - [`pcm`], [`resample`], [`codec`]: what becomes of the samples. [`assembly`]: one passage's chunks, joined and accounted
 //!   for.
-//! - `finetune`, with the feature of that name: a voice and recordings become an adapted voice.
+//! - `finetune`, a default feature: a voice and recordings become an adapted voice.
 //! - [`telemetry`]: log lines and metrics of all of this.
-//! - [`say`], [`serve`], [`batch`], [`inspect`], [`cli`]: the doors. [`signals`]: how they are told to end.
+//! - [`say`], [`serve`], [`batch`], [`inspect`], [`cli`], and `adapt`, which is `finetune`: the doors. [`signals`]: how they are told to end.
 //!
 //! # Invariants
 //!
@@ -41,6 +41,8 @@
 //!
 //! Python at run time, code from a checkpoint, downloads other than the pinned library.
 
+#[cfg(feature = "finetune")]
+pub mod adapt;
 pub mod assembly;
 pub mod batch;
 pub mod cli;

@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         Command::Say(args) => say(args),
         Command::Batch(args) => batch(args),
         Command::Serve(args) => serve(args),
+        #[cfg(feature = "finetune")]
+        Command::Finetune(args) => mezzavoce::adapt::adapt(args),
         Command::Inspect(args) => args.load().and_then(|voice| print(&inspect(&voice))),
     });
     match outcome {

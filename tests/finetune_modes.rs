@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::Device as BurnDevice;
+use mezzavoce::finetune::checkpoint::Notes;
 use mezzavoce::finetune::loss::Loss;
-use mezzavoce::finetune::network::{Arithmetic, Batch, Dropout, Network, Parameters};
+use mezzavoce::finetune::network::{Arithmetic, Batch, Dropout, Network, Parameters, Speaker};
 use mezzavoce::finetune::optimizer::{AdamW, Values};
 use mezzavoce::finetune::schedule::Schedule;
 use mezzavoce::finetune::trainer::{Recipe, Trainer};
@@ -42,7 +43,11 @@ fn batch(reference: &Reference) -> Batch {
     Batch {
         ids: ids.map(|(ids, mask)| ids[..mask.iter().sum::<i64>() as usize].to_vec()).collect(),
         mels: labels.chunks(labels.len() / 2).map(padded).collect(),
-        speakers: reference.f32("train.speaker_embedding").chunks(16).map(<[f32]>::to_vec).collect(),
+        speakers: reference
+            .f32("train.speaker_embedding")
+            .chunks(16)
+            .map(|row| Speaker::Given(row.to_vec()))
+            .collect(),
     }
 }
 
@@ -138,6 +143,8 @@ fn trainer(precision: Precision, learning_rate: f32, clip_norm: f32) -> Trainer 
         schedule: Schedule { peak: learning_rate, warmup_steps: 0, max_steps: 1_000_000 },
         clip_norm,
         seed: 7,
+        lora_rank: None,
+        average_decay: None,
     };
     let device = BurnDevice::flex().autodiff();
     Trainer::new(&voice(), precision, &plan.training.unwrap(), recipe, &device, |_| true).unwrap()
@@ -170,7 +177,7 @@ fn a_run_that_was_interrupted_ends_as_one_that_was_not() {
         let mut whole = trainer(precision, 1e-3, 1.0);
         for step in 0..6 {
             if step == 3 {
-                whole.save(&path, "a run").unwrap();
+                whole.save(&path, "a run", &Notes::new()).unwrap();
             }
             whole.step(&batch).unwrap();
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 use mezzavoce::finetune::loss::Loss;
-use mezzavoce::finetune::network::{Arithmetic, Batch, Dropout, Network, Parameters};
+use mezzavoce::finetune::network::{Arithmetic, Batch, Dropout, Network, Parameters, Speaker};
 use mezzavoce::precision::{Dtype, Precision};
 use mezzavoce::voice::Voice;
 use support::{Reference, max_abs_difference, root};
@@ -28,7 +28,11 @@ fn batch(reference: &Reference) -> Batch {
     Batch {
         ids: ids.map(|(ids, mask)| ids[..mask.iter().sum::<i64>() as usize].to_vec()).collect(),
         mels: labels.chunks(labels.len() / rows).map(padded).collect(),
-        speakers: reference.f32("train.speaker_embedding").chunks(16).map(<[f32]>::to_vec).collect(),
+        speakers: reference
+            .f32("train.speaker_embedding")
+            .chunks(16)
+            .map(|row| Speaker::Given(row.to_vec()))
+            .collect(),
     }
 }
 

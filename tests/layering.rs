@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What each module of the library may name. `cli`, `batch`, `say`, `serve`, `inspect` and `telemetry` are doors and may name
+/// What each module of the library may name. `adapt`, `cli`, `batch`, `say`, `serve`, `inspect` and `telemetry` are doors and may name
 /// anything.
 const TABLE: [(&str, &[&str]); 22] = [
     ("error", &[]),
@@ -63,10 +63,11 @@ const TABLE: [(&str, &[&str]); 22] = [
     ),
     ("finetune", &["error", "voice", "text", "precision", "decoder", "pcm", "resample", "split_mix"]),
 ];
-const DOORS: [&str; 9] = ["cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
+const DOORS: [&str; 10] =
+    ["adapt", "cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 
 /// Crates and the modules that may name them.
-const OWNED: [(&str, &[&str]); 12] = [
+const OWNED: [(&str, &[&str]); 15] = [
     ("ort", &["runtime"]),
     ("realfft", &["vocoder", "finetune"]),
     ("hound", &["pcm"]),
@@ -76,8 +77,11 @@ const OWNED: [(&str, &[&str]); 12] = [
     ("prometheus_client", &["telemetry"]),
     ("burn", &["finetune"]),
     ("csv", &["finetune"]),
+    ("ebur128", &["finetune"]),
+    ("rayon", &["finetune"]),
     ("symphonia", &["finetune"]),
     ("png", &["finetune"]),
+    ("serde_saphyr", &["finetune"]),
     ("crc32c", &["finetune"]),
 ];
 

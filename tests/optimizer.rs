@@ -352,6 +352,46 @@ fn the_loss_scale_moves_as_torchs() {
 }
 
 #[test]
+fn the_loss_scale_moves_as_megatrons_under_its_rule() {
+    for case in rows("grad_scaler_megatron") {
+        let config = &case["config"];
+        let number = |name: &str| config[name].as_f64().unwrap() as f32;
+        let rule = ScalerRule {
+            initial: number("init"),
+            growth: number("growth"),
+            backoff: number("backoff"),
+            interval: config["interval"].as_u64().unwrap() as u32,
+            floor: number("min"),
+            hysteresis: config["hysteresis"].as_u64().unwrap() as u32,
+            ..ScalerRule::megatron()
+        };
+        let mut scaler = LossScaler::new(rule);
+        for expected in case["events"].as_array().unwrap() {
+            event(&mut scaler, if expected["found_inf"] == true { "inf" } else { "ok" });
+            assert_eq!(f64::from(scaler.scale()), expected["scale_after"].as_f64().unwrap(), "{case}");
+            let tracker = expected["growth_tracker"].as_u64().unwrap();
+            assert_eq!(u64::from(scaler.good_steps()), tracker, "{case}");
+        }
+    }
+    let (ours, first) = (ScalerRule::megatron(), &rows("grad_scaler_megatron")[0]["config"]);
+    assert_eq!(f64::from(ours.initial), first["init"].as_f64().unwrap());
+    assert_eq!(u64::from(ours.hysteresis), first["hysteresis"].as_u64().unwrap());
+}
+
+#[test]
+fn a_scale_that_no_gradient_survives_is_not_resumed() {
+    let fresh = LossScaler::new(ScalerRule::default());
+    for scale in [0.0, -0.0, -2.0, f32::NAN, f32::INFINITY] {
+        assert_eq!(fresh.resumed([scale, 7.0, 3.0]), fresh, "{scale}");
+    }
+    assert_eq!(fresh.resumed([0.25, 7.0, 3.0]).state(), [1.0, 7.0, 3.0]);
+    // A count that is beyond the interval, of a run under another rule, still lets the scale grow.
+    let mut late = fresh.resumed([64.0, 5000.0, 0.0]);
+    late.stepped();
+    assert_eq!((late.scale(), late.good_steps()), (128.0, 0));
+}
+
+#[test]
 fn twenty_skipped_steps_in_a_row_end_the_run() {
     let mut scaler = LossScaler::new(ScalerRule::default());
     for _ in 0..19 {

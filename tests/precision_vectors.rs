@@ -1,10 +1,24 @@
 //! The precision core against values computed by other implementations (`data/precision_vectors.json`, a
-//! copy of the groups used here), and where it means to differ from them.
+//! copy of the groups used here), and where it means to differ from them. What trains is held against the same file in
+//! `optimizer.rs`: splits, companded states, FlashAdamW and the loss scale.
+//!
+//! Where the core means to differ, and the test that holds it to that:
+//! - names and modes: [`NAME_DEVIATIONS`];
+//! - the f16 scale of a companded group stays in 2^-24..=65504, upstream it becomes 0 or infinite:
+//!   `a_guarded_scale_keeps_history_that_the_reference_loses`;
+//! - the loss scale stays at 1 or above, upstream it falls to 0: `the_loss_scale_moves_as_torchs`; 20 skipped steps in
+//!   a row end a run: `twenty_skipped_steps_in_a_row_end_the_run`; a checkpoint's scale of 0 is not taken:
+//!   `a_scale_that_no_gradient_survives_is_not_resumed`;
+//! - AdamW over f16 weights is finite from the first step, as only the fused kernel is upstream:
+//!   `f16_steps_are_those_of_torchs_fused_kernel`;
+//! - autocast follows the CUDA lists on every device, a CPU has lists of its own upstream:
+//!   `autocast_answers_as_torchs_cuda_lists_do`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use mezzavoce::error::Error;
+use mezzavoce::precision::autocast::{self, Op};
 use mezzavoce::precision::cast::{self, Overflow};
 use mezzavoce::precision::convert::{Tensor, Value, convert};
 use mezzavoce::precision::{Device, Dtype, Precision, Purpose, X86Features, resolve};
@@ -295,4 +309,90 @@ fn every_other_name_is_refused_with_the_names_there_are() {
         assert_eq!(accepted.len(), 14, "{message}");
         assert!(accepted.iter().all(|name| Precision::parse(name).is_ok()), "{message}");
     }
+}
+
+// Autocast.
+
+/// The operations of a row of the lists, and what goes into them: `h` is the half tensor, `s` the f32 one.
+fn row(name: &str) -> (&'static [Op], &'static str) {
+    match name {
+        "linear(s)" => (&[Op::Linear], "s"),
+        "conv1d(s)" => (&[Op::Conv1d], "s"),
+        "conv_transpose1d(s)" => (&[Op::ConvTranspose1d], "s"),
+        "matmul(s,s)" => (&[Op::MatMul], "ss"),
+        "bmm(s,s)" => (&[Op::BatchMatMul], "ss"),
+        "baddbmm" => (&[Op::AddBatchMatMul], "sss"),
+        "einsum" => (&[Op::Einsum], "ss"),
+        "sdpa" => (&[Op::Attention], "sss"),
+        "prelu" => (&[Op::Prelu], "ss"),
+        "lstm_cell/gru_cell" => (&[Op::RecurrentCell], "ss"),
+        "softmax(h)" => (&[Op::Softmax], "h"),
+        "log_softmax(h)" => (&[Op::LogSoftmax], "h"),
+        "layer_norm(h)" => (&[Op::LayerNorm], "h"),
+        "rms_norm(h)" => (&[Op::RmsNorm], "h"),
+        "group_norm(h)" => (&[Op::GroupNorm], "h"),
+        "exp/log/log1p/expm1/pow/rsqrt/reciprocal/softplus(h)" => (&[Op::Elementary], "h"),
+        "cumsum/cumprod/prod/sum(h)" => (&[Op::Accumulation], "h"),
+        "norm/vector_norm/logsumexp/cosine_similarity(h)" => (&[Op::Norm], "h"),
+        "mse/l1/smooth_l1/huber/nll/kl_div/bce_with_logits(h)" => (&[Op::Loss], "hh"),
+        "upsample/interpolate(h)" => (&[Op::Interpolate], "h"),
+        "binary_cross_entropy" => (&[Op::BinaryCrossEntropy], "hh"),
+        "batch_norm(h, f32 params)" => (&[Op::BatchNorm], "hss"),
+        "mean/var(h)" => (&[Op::Mean], "h"),
+        "relu/leaky_relu/gelu/tanh/sigmoid/dropout/embedding/add_same_dtype" => {
+            (&[Op::Pointwise, Op::Combine], "h")
+        }
+        "add/mul/cat(h,s)" => (&[Op::Combine], "hs"),
+        "addcmul/addcdiv/dot/index_put/scatter_add(h,s)" => (&[Op::Scatter], "hs"),
+        "in-place or out= ops" => (&[Op::InPlace], "h"),
+        other => panic!("{other} is not in the lists"),
+    }
+}
+
+#[test]
+fn autocast_answers_as_torchs_cuda_lists_do() {
+    let vectors: Json = serde_json::from_str(COPY).unwrap();
+    let lists = vectors["autocast_out_dtype_cuda_policy"].as_object().unwrap();
+    assert_eq!(lists.len(), 28);
+    for (name, expected) in lists.iter().filter(|(name, _)| *name != "inputs") {
+        let (ops, inputs) = row(name);
+        for half in [Dtype::F16, Dtype::BF16] {
+            let dtypes: Vec<Dtype> =
+                inputs.chars().map(|c| if c == 'h' { half } else { Dtype::F32 }).collect();
+            let expected = match expected.as_str().unwrap() {
+                "half" | "input dtype" | "no autocast" => Some(half),
+                "f32" | "widest = f32" => Some(Dtype::F32),
+                "error" => None,
+                other => panic!("{other}"),
+            };
+            for op in ops {
+                assert_eq!(autocast::output(*op, &dtypes, half), expected, "{name} {half}");
+            }
+        }
+    }
+    // What keeps its input's dtype keeps f32 too.
+    for op in [Op::Pointwise, Op::Mean, Op::InPlace, Op::Combine] {
+        assert_eq!(autocast::output(op, &[Dtype::F32], Dtype::BF16), Some(Dtype::F32), "{op:?}");
+    }
+}
+
+// Pathologies: what half formats lose. The steps of an optimizer under them are in `optimizer.rs`.
+
+#[test]
+fn half_formats_lose_what_they_are_said_to_lose() {
+    let vectors: Json = serde_json::from_str(COPY).unwrap();
+    let cases = &vectors["pathologies"];
+    assert_eq!(cases.as_object().unwrap().len(), 4);
+    let decay = &cases["bf16_beta2_0.999"];
+    assert_eq!(
+        u32::from(cast::f32_to_bf16(f32::from_bits(hex(&decay["in"]))).to_bits()),
+        hex(&decay["bf16"])
+    );
+    let lost = &cases["bf16_update_lost"];
+    let number = |name: &str| lost[name].as_f64().unwrap() as f32;
+    let moved = cast::f32_to_bf16(number("w") - number("update"));
+    assert_eq!(moved.to_f32(), number("result"), "a step of a thousandth down is rounded away");
+    let eps = &cases["f16_eps"];
+    let eps = (eps["in"].as_f64().unwrap() as f32, hex(&eps["f16"]));
+    assert_eq!(u32::from(cast::f32_to_f16(eps.0).to_bits()), eps.1);
 }

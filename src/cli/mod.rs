@@ -3,6 +3,8 @@
 //! The only place below `main` that reads the environment. Never does the work.
 
 mod batch;
+#[cfg(feature = "finetune")]
+mod finetune;
 mod say;
 mod serve;
 mod values;
@@ -13,6 +15,8 @@ use std::sync::Arc;
 use clap::{Args, Parser, Subcommand};
 
 pub use batch::{Batch, Shard};
+#[cfg(feature = "finetune")]
+pub use finetune::Finetune;
 pub use say::Say;
 pub use serve::Serve;
 
@@ -44,6 +48,9 @@ pub enum Command {
     Batch(Box<Batch>),
     /// Speak for clients over gRPC
     Serve(Serve),
+    /// Adapt a voice to recordings
+    #[cfg(feature = "finetune")]
+    Finetune(Box<Finetune>),
     /// Show what a voice is made of
     Inspect(VoiceArgs),
 }

@@ -72,6 +72,14 @@ pub fn parse_date_order(text: &str) -> Result<DateOrder> {
     text.parse()
 }
 
+#[cfg(feature = "finetune")]
+pub fn parse_betas(text: &str) -> Result<[f32; 2]> {
+    let pair = text.split_once(',').and_then(|(a, b)| Some([a.trim().parse().ok()?, b.trim().parse().ok()?]));
+    pair.ok_or_else(|| {
+        Error::InvalidRequest(format!("`{}` is not two numbers such as 0.9,0.98", Excerpt(text)))
+    })
+}
+
 pub fn parse_device(text: &str) -> Result<Accelerator> {
     let refuse = || Error::InvalidRequest(format!("device `{text}` is not cpu, cuda or cuda:N"));
     match text.split_once(':') {

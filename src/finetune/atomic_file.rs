@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use tempfile::NamedTempFile;
-
 use crate::error::{Error, Result};
+
+/// How the names of files that are not whole yet begin.
+pub const PREFIX: &str = ".mezzavoce-";
 
 /// Writes `bytes` to `path` through a neighbour that takes its name once it is on the disk.
 ///
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refused = |e| Error::io(path, e);
-    let mut file = NamedTempFile::new_in(directory).map_err(refused)?;
+    let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(directory).map_err(refused)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(refused)?;
     file.persist(path).map_err(|e| refused(e.error))?;
     // A rename is on the disk when its directory is; where directories cannot be opened the system sees to it.

@@ -1,60 +1,63 @@
 //! A trainer in, one file from which it goes on as if it had never stopped out, and back.
 //!
-//! The file is safetensors: the weights as they rest, what rests beside them, and in its metadata how far the run has
-//! come and what it was. Never widens a number, and never goes on with a run of another kind.
+//! The file is safetensors: the weights as they rest, what rests beside them, averages, and in its metadata how far the
+//! run has come, what it was, and the notes of whoever runs it. Never widens a number, and never goes on with a run of
+//! another kind.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use safetensors::SafeTensors;
 
+use super::average::Average;
 use super::optimizer::Values;
 use super::tensor_file::{self, Stored, of_file};
 use super::trainer::{Progress, Trainer};
 use crate::error::{Error, Result};
 use crate::precision::Dtype;
 
-const WEIGHTS: &str = "weights";
+const AVERAGE: &str = "average";
 /// Of the metadata: what must be the same for a run to go on.
 const RUN: &str = "run";
 const PROGRESS: &str = "progress";
 const SCALER: &str = "scaler";
+/// How the notes of whoever runs the trainer begin.
+const NOTE: &str = "note.";
 
-/// A flat tensor: its shape is the network's to know.
-fn flat(dtype: Dtype, data: Vec<u8>) -> Stored {
-    Stored { dtype, shape: vec![data.len() / dtype.size_bytes()], data }
-}
+/// What whoever runs a trainer wants to know again: a text by its name.
+pub type Notes = BTreeMap<String, String>;
 
 impl Trainer {
-    /// Writes everything that a later run needs to go on, `run` being what identifies it.
+    /// Writes everything that a later run needs to go on, `run` being what identifies it, and `notes`.
     ///
     /// # Errors
     /// [`Error::Io`] when the disk refuses; the checkpoint before is untouched then.
-    pub fn save(&self, path: &Path, run: &str) -> Result<()> {
+    pub fn save(&self, path: &Path, run: &str, notes: &Notes) -> Result<()> {
         let mut tensors = Vec::new();
-        for (name, slot) in &self.slots {
-            let weights = self.parameters.host(name)?;
-            tensors.push((format!("{WEIGHTS}.{name}"), flat(weights.dtype(), weights.to_bytes())));
-            for (part, dtype, data) in slot.parts() {
-                tensors.push((format!("{part}.{name}"), flat(dtype, data)));
-            }
+        for (name, learner) in &self.learners {
+            tensors.extend(learner.stored(name, &self.parameters.host(name)?));
+        }
+        for (name, average) in &self.averages {
+            let values = Values::from_f32(average.values(), Dtype::F32);
+            tensors.push((format!("{AVERAGE}.{name}"), Stored::flat(Dtype::F32, values.to_bytes())));
         }
         let Progress { taken, tried } = self.progress;
         let scaler = self.scaler.state().map(|value| value.to_bits().to_string()).join(" ");
-        let metadata = HashMap::from([
+        let notes = notes.iter().map(|(name, text)| (format!("{NOTE}{name}"), text.clone()));
+        let own = [
             (RUN.to_owned(), run.to_owned()),
             (PROGRESS.to_owned(), format!("{taken} {tried}")),
             (SCALER.to_owned(), scaler),
-        ]);
-        tensor_file::write(path, tensors, metadata)
+        ];
+        tensor_file::write(path, tensors, notes.chain(own).collect())
     }
 
-    /// Goes on where the run at `path` stopped.
+    /// Goes on where the run at `path` stopped. -> the notes that it was saved with
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] for a checkpoint of another run or one that is damaged, [`Error::Io`] when it cannot
     /// be read; the trainer is as it was then.
-    pub fn restore(&mut self, path: &Path, run: &str) -> Result<()> {
+    pub fn restore(&mut self, path: &Path, run: &str) -> Result<Notes> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
         let broken =
             |reason: String| Error::InvalidRequest(format!("the checkpoint {}: {reason}", path.display()));
@@ -73,35 +76,37 @@ impl Trainer {
         let progress =
             numbers::<2, u64>(entry(PROGRESS)?).ok_or_else(|| broken("its progress".to_owned()))?;
         let scaler = numbers::<3, u32>(entry(SCALER)?).ok_or_else(|| broken("its loss scale".to_owned()))?;
+        let scaler = self.scaler.resumed(scaler.map(f32::from_bits));
 
-        let part = |name: &str, dtype: Dtype| -> Result<Vec<u8>> {
+        let part = |name: &str, dtype: Dtype, len: Option<usize>| -> Result<Vec<u8>> {
             let tensor = file.tensor(name).map_err(|_| broken(format!("it has no `{name}`")))?;
             if tensor.dtype() != of_file(dtype) {
                 return Err(broken(format!("`{name}` is {:?}, {dtype} is needed", tensor.dtype())));
             }
-            Ok(tensor.data().to_vec())
+            let found = tensor.data().len() / dtype.size_bytes();
+            match len.filter(|len| *len != found) {
+                Some(len) => Err(broken(format!("`{name}` has {found} values, {len} are needed"))),
+                None => Ok(tensor.data().to_vec()),
+            }
         };
         let mut restored = Vec::new();
-        for (name, slot) in &self.slots {
-            let (dtype, len) = {
-                let weights = self.parameters.host(name)?;
-                (weights.dtype(), weights.len())
-            };
-            let weights = Values::from_bytes(&part(&format!("{WEIGHTS}.{name}"), dtype)?, dtype)?;
-            if weights.len() != len {
-                return Err(broken(format!("{name} has {} values, {len} are needed", weights.len())));
-            }
-            let slot = slot.restored(|kind, dtype| part(&format!("{kind}.{name}"), dtype))?;
-            restored.push((name.clone(), weights, slot));
+        for (name, learner) in &self.learners {
+            restored.push((name.clone(), learner.restored(name, &self.parameters.host(name)?, &part)?));
         }
-        for (name, weights, slot) in restored {
+        let mut averages = BTreeMap::new();
+        for (name, average) in &self.averages {
+            let bytes = part(&format!("{AVERAGE}.{name}"), Dtype::F32, Some(average.values().len()))?;
+            let values = Values::from_bytes(&bytes, Dtype::F32)?;
+            averages.insert(name.clone(), Average::new(&values.to_f32()));
+        }
+        for (name, (weights, learner)) in restored {
             self.parameters.update(&name, weights);
-            self.slots.insert(name, slot);
+            self.learners.insert(name, learner);
         }
         let [taken, tried] = progress;
-        self.progress = Progress { taken, tried };
-        self.scaler = self.scaler.resumed(scaler.map(f32::from_bits));
-        Ok(())
+        (self.averages, self.scaler, self.progress) = (averages, scaler, Progress { taken, tried });
+        let notes = metadata.into_iter();
+        Ok(notes.filter_map(|(key, text)| Some((key.strip_prefix(NOTE)?.to_owned(), text))).collect())
     }
 }
 

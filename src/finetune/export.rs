@@ -5,7 +5,10 @@
 use std::fs;
 use std::path::Path;
 
+use toml::{Table, Value};
+
 use super::atomic_file;
+use super::network::LEARNED_SPEAKERS;
 use super::tensor_file::{self, Stored};
 use super::trainer::Trainer;
 use crate::error::{Error, Result};
@@ -35,7 +38,7 @@ pub enum Origin<'a> {
 /// [`Error::Io`] when the disk refuses.
 pub fn lay_out(origin: Origin, directory: &Path) -> Result<()> {
     let (voice, vocoder) = match origin {
-        Origin::Embedded => return Voice::write_embedded(directory),
+        Origin::Embedded => return Voice::write_embedded(directory, |file| file != WEIGHTS),
         Origin::Directory { voice, vocoder } => (voice, vocoder),
     };
     fs::create_dir_all(directory.join(VOCODER)).map_err(|e| Error::io(directory, e))?;
@@ -69,12 +72,54 @@ fn copy_files(from: &Path, to: &Path, wanted: impl Fn(&str, u64) -> bool) -> Res
 /// [`Error::Io`] when the disk refuses; the weights that were there are untouched then.
 pub fn write_weights(trainer: &Trainer, voice: &Voice, directory: &Path) -> Result<()> {
     let mut tensors = Vec::new();
-    for (name, shape, trained) in trainer.parameters().iter() {
-        let values = if trained { trainer.master(name)? } else { voice.acoustic.f32(name)? };
+    let of_voice = trainer.parameters().iter().filter(|(name, ..)| !name.starts_with(LEARNED_SPEAKERS));
+    for (name, shape, trained) in of_voice {
+        let values = if trained { trainer.result(name)? } else { voice.acoustic.f32(name)? };
         let data = cast::from_f32(&values, Dtype::F32)?;
         tensors.push((name.to_owned(), Stored { dtype: Dtype::F32, shape: shape.to_vec(), data }));
     }
     // `transformers` refuses a file that does not say who it is for.
     let metadata = [("format".to_owned(), "pt".to_owned())].into();
     tensor_file::write(&directory.join(WEIGHTS), tensors, metadata)
+}
+
+/// Gives the voice in `directory` more `speakers`, and `default` as the one who speaks when nobody says.
+///
+/// # Errors
+/// [`Error::InvalidVoice`] for a `voice.toml` that is none, [`Error::Io`] when the disk refuses.
+pub fn write_speakers(
+    directory: &Path,
+    speakers: &[(String, Vec<f32>)],
+    default: Option<&str>,
+) -> Result<()> {
+    if speakers.is_empty() && default.is_none() {
+        return Ok(());
+    }
+    let path = directory.join("voice.toml");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(e) => return Err(Error::io(&path, e)),
+    };
+    let broken = |reason: String| Error::voice(&path, reason);
+    let mut manifest: Table = toml::from_str(&text).map_err(|e| broken(e.to_string()))?;
+    let table = |manifest: &mut Table, name: &str| -> Result<Table> {
+        match manifest.remove(name).unwrap_or_else(|| Value::Table(Table::new())) {
+            Value::Table(table) => Ok(table),
+            _ => Err(broken(format!("`{name}` is no table"))),
+        }
+    };
+    if let Some(default) = default {
+        let mut speaker = table(&mut manifest, "speaker")?;
+        speaker.insert("default".to_owned(), Value::String(default.to_owned()));
+        manifest.insert("speaker".to_owned(), Value::Table(speaker));
+    }
+    let mut all = table(&mut manifest, "speakers")?;
+    for (name, embedding) in speakers {
+        let values = embedding.iter().map(|value| Value::Float(f64::from(*value)));
+        all.insert(name.clone(), Value::Array(values.collect()));
+    }
+    manifest.insert("speakers".to_owned(), Value::Table(all));
+    let text = toml::to_string(&manifest).map_err(|e| broken(e.to_string()))?;
+    atomic_file::write(&path, text.as_bytes())
 }

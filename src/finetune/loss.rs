@@ -85,6 +85,18 @@ impl Losses {
         self.before_postnet + self.after_postnet + self.stop + self.guided_attention
     }
 
+    /// The first part that is not finite.
+    pub fn not_finite(&self) -> Option<&'static str> {
+        let parts = [
+            ("the loss before the postnet", self.before_postnet),
+            ("the loss after the postnet", self.after_postnet),
+            ("the loss of the stops", self.stop),
+            ("the loss of the guided attention", self.guided_attention),
+            ("the loss", self.total()),
+        ];
+        parts.into_iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| name)
+    }
+
     pub fn of(loss: &Loss) -> Self {
         let value = |part: &Tensor<1>| part.clone().into_scalar::<f32>();
         Self {

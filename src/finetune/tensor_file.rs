@@ -19,6 +19,13 @@ pub struct Stored {
     pub data: Vec<u8>,
 }
 
+impl Stored {
+    /// A tensor whose shape whoever reads it knows.
+    pub fn flat(dtype: Dtype, data: Vec<u8>) -> Self {
+        Self { dtype, shape: vec![data.len() / dtype.size_bytes()], data }
+    }
+}
+
 impl View for Stored {
     fn dtype(&self) -> safetensors::Dtype {
         of_file(self.dtype)

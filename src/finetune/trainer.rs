@@ -8,13 +8,18 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 
+use super::average::{Average, decay};
+use super::learner::Learner;
+use super::lora::{Adapter, is_adapted};
 use super::loss::{Loss, Losses};
-use super::network::{Arithmetic, Batch, Dropout, Network, Parameters, part};
-use super::optimizer::{AdamW, Rest, Slot, Step, Values};
+use super::network::{Arithmetic, Batch, Dropout, Network, Outputs, Parameters};
+use super::network::{LEARNED_SPEAKERS, learned_speaker};
+use super::optimizer::{AdamW, Rest, Step, Values, coarse_step};
 use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::precision::scaler::{LossScaler, ScalerRule};
-use crate::precision::{Dtype, LossScaling, Precision, TrainingPlan};
+use crate::precision::{Dtype, LossScaling, MasterWeights, OptimizerStates, Precision, TrainingPlan};
+use crate::split_mix::mix;
 use crate::voice::Voice;
 use crate::voice::config::AcousticConfig;
 
@@ -26,19 +31,28 @@ pub struct Recipe {
     /// The largest norm of all gradients together; 0 is no limit.
     pub clip_norm: f32,
     pub seed: u64,
+    /// Attention projections learn through adapters of this rank, and nothing else learns.
+    pub lora_rank: Option<usize>,
+    /// The limit of the [`decay`] of a moving average, where one is kept.
+    pub average_decay: Option<f32>,
 }
+
+/// alpha of an adapter for each of its rank: what it adds is multiplied by this.
+const LORA_SCALE: f32 = 2.0;
 
 /// A network in training.
 pub struct Trainer {
     config: AcousticConfig,
     arithmetic: Arithmetic,
     device: Device,
-    gradients: Dtype,
+    pub(super) gradients: Dtype,
     /// Whether each gradient moves its tensor and goes before the next part of the network is differentiated.
-    releases: bool,
+    pub(super) releases: bool,
     recipe: Recipe,
     pub(super) parameters: Parameters,
-    pub(super) slots: BTreeMap<String, Slot>,
+    pub(super) learners: BTreeMap<String, Learner>,
+    /// Of every tensor that learns, or of none.
+    pub(super) averages: BTreeMap<String, Average>,
     pub(super) scaler: LossScaler,
     pub(super) progress: Progress,
 }
@@ -62,13 +76,16 @@ pub struct StepReport {
     pub loss_scale: f32,
     /// The first tensor that was not finite: the step was skipped.
     pub skipped: Option<String>,
+    /// Tensors nearer to the loss that a skipped step had moved already: see [`Trainer::step`].
+    pub moved_before_skip: usize,
 }
 
 impl Trainer {
     /// The acoustic model of `voice`, resting as `plan` says; `trained` says which tensors learn.
     ///
     /// # Errors
-    /// [`Error::InvalidVoice`] when the checkpoint cannot be read.
+    /// [`Error::InvalidVoice`] when the checkpoint cannot be read, [`Error::InvalidRequest`] when nothing would learn or
+    /// an adapter's rank saves nothing.
     pub fn new(
         voice: &Voice,
         precision: Precision,
@@ -79,15 +96,29 @@ impl Trainer {
     ) -> Result<Self> {
         let weights =
             if precision.narrows_weights() { precision.half().unwrap_or(Dtype::F32) } else { Dtype::F32 };
-        let mut parameters = Parameters::of_voice(voice, weights, trained, device)?;
+        let learns = |name: &str| trained(name) && (recipe.lora_rank.is_none() || is_adapted(name));
+        let mut parameters = Parameters::of_voice(voice, weights, learns, device)?;
         let rest = Rest { master_weights: plan.master_weights, states: plan.optimizer_states };
-        let mut slots = BTreeMap::new();
-        for name in parameters.trained() {
+        let shapes = parameters.iter().filter(|(.., trained)| *trained);
+        let shapes: Vec<_> = shapes.map(|(name, shape, _)| (name.to_owned(), shape.to_vec())).collect();
+        let mut learners = BTreeMap::new();
+        for (number, (name, shape)) in shapes.into_iter().enumerate() {
             // From the f32 checkpoint and not from what it was rounded to: its last bits live in the residual.
             let dtype = parameters.host(&name)?.dtype();
-            let (values, slot) = Slot::new(&voice.acoustic.f32(&name)?, dtype, rest);
+            let of_checkpoint = voice.acoustic.f32(&name)?;
+            let (values, learner) = match (recipe.lora_rank, shape.as_slice()) {
+                (Some(rank), &[outputs, inputs]) => {
+                    let adapter = Adapter::new([outputs, inputs], rank, LORA_SCALE * rank as f32)?;
+                    let seed = mix(recipe.seed ^ mix(number as u64));
+                    Learner::thin(of_checkpoint, dtype, rest, adapter, seed)
+                }
+                _ => Learner::whole(&of_checkpoint, dtype, rest),
+            };
             parameters.update(&name, values);
-            slots.insert(name, slot);
+            learners.insert(name, learner);
+        }
+        if learners.is_empty() {
+            return Err(Error::InvalidRequest("nothing is left to learn: freeze less".to_owned()));
         }
         let rule = match plan.loss_scaling {
             LossScaling::Dynamic => ScalerRule::default(),
@@ -95,28 +126,69 @@ impl Trainer {
                 ScalerRule { initial: 1.0, growth: 1.0, backoff: 1.0, ..ScalerRule::default() }
             }
         };
-        Ok(Self {
+        let mut trainer = Self {
             config: voice.config.clone(),
             arithmetic: Arithmetic::new(precision),
             device: device.clone(),
             gradients: plan.gradients,
-            // Clipping asks for the norm of all gradients, and a loss scale for a look at all of them.
-            releases: precision.is_flash()
+            // Clipping asks for the norm of all gradients and a loss scale for a look at all of them; so does f16,
+            // where one that is not finite is to be expected.
+            releases: precision == Precision::BF16Flash
                 && plan.loss_scaling == LossScaling::None
                 && recipe.clip_norm <= 0.0,
             recipe,
             parameters,
-            slots,
+            learners,
+            averages: BTreeMap::new(),
             scaler: LossScaler::new(rule),
             progress: Progress::default(),
-        })
+        };
+        if recipe.average_decay.is_some() {
+            for name in trainer.parameters.trained() {
+                trainer.averages.insert(name.clone(), Average::new(&trainer.master(&name)?));
+            }
+        }
+        Ok(trainer)
+    }
+
+    /// Why the weights that learn may not move at the highest learning rate, and how many of them; `None` where all do.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when a tensor cannot be read.
+    pub fn coarse_weights(&self, master: MasterWeights) -> Result<Option<String>> {
+        let mut coarse = Vec::new();
+        for name in self.learners.keys() {
+            let weights = self.parameters.host(name)?;
+            let largest = weights.to_f32().iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let why = coarse_step(largest, weights.dtype(), master, self.recipe.schedule.peak);
+            coarse.extend(why.map(|why| format!("{name}: {why}")));
+        }
+        let (count, all) = (coarse.len(), self.learners.len());
+        Ok(coarse.into_iter().next().map(|first| {
+            format!("{count} of {all} tensors may lose a part of their way at this learning rate, the first {first}")
+        }))
+    }
+
+    /// Lets `embedding` of a speaker called `name` learn with the weights: in f32 whatever the mode is.
+    pub fn add_speaker(&mut self, name: &str, embedding: &[f32]) {
+        let name = learned_speaker(name);
+        let states = OptimizerStates::Plain(Dtype::F32);
+        let rest = Rest { master_weights: MasterWeights::SameAsWeights, states };
+        let (values, learner) = Learner::whole(embedding, Dtype::F32, rest);
+        self.parameters.put(&name, &[embedding.len()], values, true);
+        if self.recipe.average_decay.is_some() {
+            self.averages.insert(name.clone(), Average::new(embedding));
+        }
+        self.learners.insert(name, learner);
     }
 
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// One step over the mean of `batches`.
+    /// One step over the mean of `batches`. A gradient that is not finite stops it before a weight has moved, but where
+    /// gradients are released (bf16-flash, one batch, no clipping): what lies nearer to the loss has moved by then, and
+    /// the report says how much.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] when too many steps in a row were skipped, or a weight is not finite.
@@ -133,7 +205,7 @@ impl Trainer {
             let loss = self.loss(batch, &mut Dropout::new(self.recipe.seed, place));
             losses.add_mean(Losses::of(&loss), batches.len());
             let mut found = (loss.total() * f64::from(loss_scale) / batches.len() as f64).backward();
-            for name in self.slots.keys() {
+            for name in self.learners.keys() {
                 if let Some(gradient) = self.parameters.take_gradient(name, &mut found)? {
                     accumulate(&mut gradients, name, gradient, batches.len());
                 }
@@ -142,7 +214,7 @@ impl Trainer {
         self.progress.tried += 1;
         let inverse = self.scaler.inverse();
         let mut squares = 0.0;
-        let mut skipped = (!losses.total().is_finite()).then(|| "the loss".to_owned());
+        let mut skipped = losses.not_finite().map(str::to_owned);
         for (name, gradient) in &gradients {
             let of_this = square(gradient);
             if !of_this.is_finite() && skipped.is_none() {
@@ -151,7 +223,8 @@ impl Trainer {
             squares += of_this;
         }
         let gradient_norm = crate::precision::cast::f64_to_f32(squares.sqrt() * f64::from(inverse));
-        let report = StepReport { losses, learning_rate, gradient_norm, loss_scale, skipped };
+        let report =
+            StepReport { losses, learning_rate, gradient_norm, loss_scale, skipped, moved_before_skip: 0 };
         if let Some(tensor) = &report.skipped {
             self.skip(tensor)?;
             return Ok(report);
@@ -160,12 +233,13 @@ impl Trainer {
         let shrink = if clip > 0.0 && gradient_norm > clip { clip / gradient_norm } else { 1.0 };
         self.move_weights(gradients, learning_rate, inverse * shrink)?;
         self.scaler.stepped();
+        self.follow()?;
         Ok(report)
     }
 
     /// A step whose `tensor` was not finite moves nothing. Where a weight is not finite itself no step after it could.
     fn skip(&mut self, tensor: &str) -> Result<()> {
-        for name in self.slots.keys() {
+        for name in self.learners.keys() {
             if !square(&self.parameters.host(name)?).is_finite() {
                 return Err(Error::InvalidRequest(format!(
                     "the weight {name} is not finite after {} steps: go on from an earlier checkpoint, with a lower \
@@ -178,20 +252,21 @@ impl Trainer {
     }
 
     /// One step that holds the gradients of one part of the network at a time. Once a gradient is not finite nothing
-    /// more is moved: what lies nearer to the loss has been by then.
+    /// more is moved.
     fn step_released(&mut self, batch: &Batch) -> Result<StepReport> {
         let learning_rate = self.recipe.schedule.learning_rate(self.progress.taken);
         let step = self.recipe.adamw.step(self.progress.taken + 1, learning_rate);
-        let (mut squares, mut skipped) = (0.0, None);
-        let slots = &mut self.slots;
+        let (mut squares, mut skipped, mut moved) = (0.0, None, 0);
+        let learners = &mut self.learners;
         let mut take = |parameters: &mut Parameters, name: &str, gradient: Values| {
             let of_this = square(&gradient);
             squares += of_this;
             if !of_this.is_finite() {
                 skipped.get_or_insert_with(|| name.to_owned());
             }
-            let Some(slot) = slots.get_mut(name).filter(|_| skipped.is_none()) else { return Ok(()) };
-            move_weight(parameters, name, slot, &step, &gradient)
+            let Some(learner) = learners.get_mut(name).filter(|_| skipped.is_none()) else { return Ok(()) };
+            moved += 1;
+            move_weight(parameters, name, learner, &step, &gradient)
         };
         let network =
             Network { config: &self.config, arithmetic: self.arithmetic, device: self.device.clone() };
@@ -200,13 +275,16 @@ impl Trainer {
         self.progress.tried += 1;
         let losses = Losses::of(&loss);
         let gradient_norm = crate::precision::cast::f64_to_f32(squares.sqrt());
-        let skipped = skipped.or_else(|| (!losses.total().is_finite()).then(|| "the loss".to_owned()));
-        let report = StepReport { losses, learning_rate, gradient_norm, loss_scale: 1.0, skipped };
+        let skipped = skipped.or_else(|| losses.not_finite().map(str::to_owned));
+        let moved_before_skip = if skipped.is_some() { moved } else { 0 };
+        let report =
+            StepReport { losses, learning_rate, gradient_norm, loss_scale: 1.0, skipped, moved_before_skip };
         match &report.skipped {
             Some(tensor) => self.skip(tensor)?,
             None => {
                 self.progress.taken += 1;
                 self.scaler.stepped();
+                self.follow()?;
             }
         }
         Ok(report)
@@ -223,10 +301,41 @@ impl Trainer {
         for (name, gradient) in gradients {
             let gradient = if factor == 1.0 { gradient } else { scaled(&gradient, factor) };
             let missing = || Error::Internal(format!("{name} has no optimizer state"));
-            let slot = self.slots.get_mut(&name).ok_or_else(missing)?;
-            move_weight(&mut self.parameters, &name, slot, &step, &gradient)?;
+            let learner = self.learners.get_mut(&name).ok_or_else(missing)?;
+            move_weight(&mut self.parameters, &name, learner, &step, &gradient)?;
         }
         Ok(())
+    }
+
+    /// Lets the averages follow the weights.
+    fn follow(&mut self) -> Result<()> {
+        let Some(limit) = self.recipe.average_decay else { return Ok(()) };
+        let decay = decay(limit, self.progress.taken);
+        let mut averages = std::mem::take(&mut self.averages);
+        for (name, average) in &mut averages {
+            average.follow(&self.master(name)?, decay)?;
+        }
+        self.averages = averages;
+        Ok(())
+    }
+
+    /// What `look` makes of the network as it will speak: with the averages in the place of the weights, where they are
+    /// kept.
+    ///
+    /// # Errors
+    /// Those of `look`; the weights are back in their place then.
+    pub fn as_it_will_speak<T>(&mut self, look: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let mut weights = Vec::new();
+        for (name, average) in &self.averages {
+            let values = self.parameters.host(name)?;
+            self.parameters.update(name, Values::from_f32(average.values(), values.dtype()));
+            weights.push((name.clone(), values));
+        }
+        let seen = look(self);
+        for (name, values) in weights {
+            self.parameters.update(&name, values);
+        }
+        seen
     }
 
     /// The loss of `batch`, nothing dropped.
@@ -239,10 +348,18 @@ impl Trainer {
     }
 
     fn loss(&self, batch: &Batch, dropout: &mut Dropout) -> Loss {
+        Loss::new(self.outputs(batch, dropout), batch, &self.config, &self.device)
+    }
+
+    /// What the network gives for `batch`.
+    pub(super) fn outputs(&self, batch: &Batch, dropout: &mut Dropout) -> Outputs {
         let network =
             Network { config: &self.config, arithmetic: self.arithmetic, device: self.device.clone() };
-        let outputs = network.forward(&self.parameters, batch, dropout);
-        Loss::new(outputs, batch, &self.config, &self.device)
+        network.forward(&self.parameters, batch, dropout)
+    }
+
+    pub(super) fn config(&self) -> &AcousticConfig {
+        &self.config
     }
 
     /// All the bits that are known of a tensor.
@@ -251,63 +368,47 @@ impl Trainer {
     /// [`Error::Internal`] when there is no such tensor.
     pub fn master(&self, name: &str) -> Result<Vec<f32>> {
         let weights = self.parameters.host(name)?;
-        Ok(match self.slots.get(name) {
-            Some(slot) => slot.master(&weights),
-            None => weights.to_f32(),
-        })
+        match self.learners.get(name) {
+            Some(learner) => learner.master(&weights),
+            None => Ok(weights.to_f32()),
+        }
+    }
+
+    /// What a voice is given of a tensor: its average where one is kept, else all the bits that are known of it.
+    ///
+    /// # Errors
+    /// As [`Self::master`].
+    pub fn result(&self, name: &str) -> Result<Vec<f32>> {
+        match self.averages.get(name) {
+            Some(average) => Ok(average.values().to_vec()),
+            None => self.master(name),
+        }
+    }
+
+    /// The speakers that learn and what a voice is given of them.
+    ///
+    /// # Errors
+    /// As [`Self::master`].
+    pub fn learned_speakers(&self) -> Result<Vec<(String, Vec<f32>)>> {
+        let names =
+            self.learners.keys().filter_map(|name| Some((name, name.strip_prefix(LEARNED_SPEAKERS)?)));
+        names.map(|(tensor, name)| Ok((name.to_owned(), self.result(tensor)?))).collect()
     }
 
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
-
-    /// Bytes of every kind for each trained parameter: at rest, and of gradients the most that are held at once.
-    pub fn bytes_per_parameter(&self) -> Result<BytesPerParameter> {
-        let mut bytes = BytesPerParameter::default();
-        let mut gradients: BTreeMap<&str, f64> = BTreeMap::new();
-        let mut count = 0;
-        for (name, slot) in &self.slots {
-            let weights = self.parameters.host(name)?;
-            count += weights.len();
-            bytes.weights += weights.size_bytes() as f64;
-            let narrow = if weights.dtype() == Dtype::F32 { Dtype::F32 } else { self.gradients };
-            let of_this = (weights.len() * narrow.size_bytes()) as f64;
-            *gradients.entry(part(name)).or_default() += of_this;
-            bytes.residual += slot.residual.size_bytes() as f64;
-            bytes.states += slot.moments.size_bytes() as f64;
-        }
-        bytes.gradients = match self.releases {
-            true => gradients.into_values().fold(0.0, f64::max),
-            false => gradients.into_values().sum(),
-        };
-        let each = |total: f64| total / count.max(1) as f64;
-        Ok(BytesPerParameter {
-            weights: each(bytes.weights),
-            gradients: each(bytes.gradients),
-            residual: each(bytes.residual),
-            states: each(bytes.states),
-        })
-    }
-}
-
-/// What a parameter takes while it is trained.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct BytesPerParameter {
-    pub weights: f64,
-    pub gradients: f64,
-    pub residual: f64,
-    pub states: f64,
 }
 
 fn move_weight(
     parameters: &mut Parameters,
     name: &str,
-    slot: &mut Slot,
+    learner: &mut Learner,
     step: &Step,
     gradient: &Values,
 ) -> Result<()> {
     let mut weights = parameters.host(name)?;
-    step.take(&mut weights, slot, gradient)?;
+    learner.take(step, &mut weights, gradient)?;
     parameters.update(name, weights);
     Ok(())
 }

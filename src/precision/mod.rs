@@ -5,6 +5,7 @@
 //! enum from the moment it was parsed and never a string again; nothing here probes hardware while it
 //! resolves, and nothing outside [`cast`] changes a number's format.
 
+pub mod autocast;
 pub mod cast;
 pub mod convert;
 mod device;

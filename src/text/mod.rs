@@ -181,21 +181,9 @@ impl Frontend {
         phonemes: &mut std::vec::IntoIter<String>,
         out: &mut Collector,
     ) {
-        if out.overflowed {
-            return;
-        }
-        let lexicons: Vec<&Lexicon> =
-            [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
-        let applied =
-            lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes, &mut out.lexicon_room);
-        let Some((sentence, given)) = applied else {
-            out.overflowed = true;
-            return;
-        };
-        let verbal = normalize::verbalize(&sentence, reading);
-        report(&mut out.unmapped, verbal.unmapped);
+        let Some((verbal, given)) = self.verbal(sentence, reading, phonemes, out) else { return };
         let mut given = given.into_iter();
-        let mut rest = verbal.text.as_str();
+        let mut rest = verbal.as_str();
         // A flood without an end is spelled in pieces: words take far more memory than their text.
         while rest.len() > MOST_SPELLED_BYTES {
             let least = rest.floor_char_boundary(MOST_SPELLED_BYTES);
@@ -205,6 +193,50 @@ impl Frontend {
             rest = after;
         }
         self.pack(self.speller.atoms(rest, &mut given), pause, out);
+    }
+
+    /// `sentence` as it is said, and the words whose phonemes are given; `None` once lexicons had too much to say.
+    fn verbal(
+        &self,
+        sentence: &str,
+        reading: &Reading,
+        phonemes: &mut std::vec::IntoIter<String>,
+        out: &mut Collector,
+    ) -> Option<(String, Vec<lexicon::Given>)> {
+        if out.overflowed {
+            return None;
+        }
+        let lexicons: Vec<&Lexicon> =
+            [&reading.lexicon, &self.lexicon].into_iter().filter_map(Option::as_deref).collect();
+        let applied =
+            lexicon::apply(sentence, &lexicons, self.speller.is_ipa(), phonemes, &mut out.lexicon_room);
+        let Some((sentence, given)) = applied else {
+            out.overflowed = true;
+            return None;
+        };
+        let verbal = normalize::verbalize(&sentence, reading);
+        report(&mut out.unmapped, verbal.unmapped);
+        Some((verbal.text, given))
+    }
+
+    /// All sentences of `text` in one segment, as a recording holds them. It may be longer than what is spoken in one go.
+    ///
+    /// # Errors
+    /// As [`Self::segments`].
+    pub fn one_segment(&self, text: &str, reading: &Reading) -> Result<Segment> {
+        check_length(text)?;
+        self.check_reading(reading)?;
+        let cleaned = self.clean(text, reading);
+        let mut phonemes = cleaned.phonemes.into_iter();
+        let (mut out, mut atoms) = (Collector::default(), Vec::new());
+        for (sentence, _) in segment::sentences(&cleaned.text) {
+            if let Some((verbal, given)) = self.verbal(&sentence, reading, &mut phonemes, &mut out) {
+                atoms.extend(self.speller.atoms(&verbal, &mut given.into_iter()));
+            }
+        }
+        let spelled = self.speller.segment(&atoms, Pause::Sentence, &mut out.unmapped);
+        spelled.into_iter().for_each(|segment| out.push(segment));
+        out.finish()?.into_iter().next().ok_or_else(|| Error::Internal("no segment".into()))
     }
 
     /// The segments of text that is given as IPA already; marks of punctuation end them.

@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::Voice;
+use super::source::Source;
+use super::{MakeWeights, Voice};
 use crate::error::{Error, Result};
 
 /// The path of every file in the voice, and its bytes.
@@ -29,12 +30,18 @@ impl Voice {
         Self::from_files("default", &FILES)
     }
 
-    /// Writes the files of the default voice into `directory`.
+    /// The default voice with other weights: see [`Voice::load_with`].
+    pub fn embedded_with(weights: &MakeWeights) -> Result<Self> {
+        let source = Source::Embedded { name: "default", files: &FILES };
+        Self::from_source("default".into(), source, (source, "vocoder/"), Some(weights))
+    }
+
+    /// Writes the files of the default voice into `directory`, those that are `wanted` by their path.
     ///
     /// # Errors
     /// [`Error::Io`] when the disk refuses.
-    pub fn write_embedded(directory: &Path) -> Result<()> {
-        for (file, bytes) in FILES {
+    pub fn write_embedded(directory: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
+        for (file, bytes) in FILES.into_iter().filter(|(file, _)| wanted(file)) {
             let path = directory.join(file);
             let parent = path.parent().unwrap_or(directory);
             fs::create_dir_all(parent)

@@ -62,6 +62,9 @@ pub struct Voice {
     pub max_frames_per_symbol: f32,
 }
 
+/// Makes the acoustic weights that a configuration asks for.
+pub type MakeWeights = dyn Fn(&AcousticConfig) -> Result<Checkpoint>;
+
 /// How a voice spells text.
 #[derive(Debug)]
 pub enum SymbolTable {
@@ -77,6 +80,10 @@ impl Voice {
     /// # Errors
     /// `InvalidVoice` names the file and what does not hold; `Io` when the disk refuses.
     pub fn load(dir: &Path, vocoder_dir: Option<&Path>) -> Result<Self> {
+        Self::from_directory(dir, vocoder_dir, None)
+    }
+
+    fn from_directory(dir: &Path, vocoder_dir: Option<&Path>, weights: Option<&MakeWeights>) -> Result<Self> {
         if !dir.is_dir() {
             return Err(Error::voice(dir, "not a directory"));
         }
@@ -87,7 +94,16 @@ impl Voice {
             Some(dir) => (Source::Directory(dir), ""),
             None => (Source::Directory(dir), "vocoder/"),
         };
-        Self::from_source(name, Source::Directory(dir), vocoder)
+        Self::from_source(name, Source::Directory(dir), vocoder, weights)
+    }
+
+    /// As [`Voice::load`], with what `weights` makes of the configuration in the place of the directory's own acoustic
+    /// weights, which need not be there.
+    ///
+    /// # Errors
+    /// As [`Voice::load`], and those of `weights`.
+    pub fn load_with(dir: &Path, vocoder_dir: Option<&Path>, weights: &MakeWeights) -> Result<Self> {
+        Self::from_directory(dir, vocoder_dir, Some(weights))
     }
 
     /// Loads a voice from files in the binary, given by their path in the voice; their bytes are not copied.
@@ -96,17 +112,27 @@ impl Voice {
     /// As [`Voice::load`].
     pub fn from_files(name: &str, files: &[(&str, &'static [u8])]) -> Result<Self> {
         let source = Source::Embedded { name, files };
-        Self::from_source(name.into(), source, (source, "vocoder/"))
+        Self::from_source(name.into(), source, (source, "vocoder/"), None)
     }
 
-    fn from_source(name: String, source: Source, vocoder: (Source, &str)) -> Result<Self> {
-        Self::read(name, source, vocoder).map_err(|error| match error {
+    fn from_source(
+        name: String,
+        source: Source,
+        vocoder: (Source, &str),
+        weights: Option<&MakeWeights>,
+    ) -> Result<Self> {
+        Self::read(name, source, vocoder, weights).map_err(|error| match error {
             Error::InvalidVoice { path, reason } => Error::voice(path, shortened(reason)),
             other => other,
         })
     }
 
-    fn read(name: String, source: Source, vocoder: (Source, &str)) -> Result<Self> {
+    fn read(
+        name: String,
+        source: Source,
+        vocoder: (Source, &str),
+        weights: Option<&MakeWeights>,
+    ) -> Result<Self> {
         let config_bytes = source.require("config.json", CONFIG_BYTES)?;
         let config = AcousticConfig::parse(&config_bytes)
             .map_err(|reason| Error::voice(source.path("config.json"), reason))?;
@@ -150,7 +176,10 @@ impl Voice {
             mel.check(&vocoder_config).map_err(|reason| refuse(format!("[mel]: {reason}")))?;
         }
 
-        let acoustic = weights::load_acoustic(source, &config)?;
+        let acoustic = match weights {
+            Some(make) => make(&config)?,
+            None => weights::load_acoustic(source, &config)?,
+        };
         let name = manifest.voice.name.unwrap_or(name);
         let dimensions = config.speaker_embedding_dim;
         Ok(Self {

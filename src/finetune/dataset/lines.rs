@@ -4,21 +4,20 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{BadLine, Clip, Format, Listed, SPEAKERS, TEXTS};
+use super::{Clip, Format, Listed, SPEAKERS, Span, TEXTS, prevailing};
 
 pub fn read(text: &str, root: &Path) -> Listed {
-    let (mut clips, mut bad_lines, mut format) = (vec![], vec![], Format::NeMo);
-    for (index, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
+    let mut formats = vec![];
+    let rows = text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()).map(|(index, row)| {
         let line = index + 1;
-        match clip(row, line, root) {
-            Ok((clip, found)) => {
-                format = found;
-                clips.push(clip);
-            }
-            Err(reason) => bad_lines.push(BadLine { line, reason }),
-        }
-    }
-    Ok((format, clips, bad_lines))
+        let clip = clip(row, line, root).map(|(clip, format)| {
+            formats.push(format);
+            clip
+        });
+        (line, clip)
+    });
+    let rows = rows.collect();
+    Ok((prevailing(&formats).unwrap_or(Format::NeMo), rows))
 }
 
 fn clip(row: &str, line: usize, root: &Path) -> Result<(Clip, Format), String> {
@@ -36,5 +35,23 @@ fn clip(row: &str, line: usize, root: &Path) -> Result<(Clip, Format), String> {
         (None, None) => return Err("neither `audio_filepath` nor `file_name` is there".to_owned()),
     };
     let text = field(&TEXTS).ok_or_else(|| format!("none of {} is there", TEXTS.join(", ")))?;
-    Ok((Clip { line, audio: root.join(file), text, speaker: field(&SPEAKERS) }, format))
+    let span = if format == Format::NeMo { span(&object)? } else { None };
+    Ok((Clip { line, audio: root.join(file), span, text, speaker: field(&SPEAKERS) }, format))
+}
+
+/// `offset` and `duration`, in seconds: the part of the file that holds the text.
+fn span(object: &Map<String, Value>) -> Result<Option<Span>, String> {
+    let seconds = |name: &str| match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0) {
+            Some(seconds) => Ok(Some(seconds)),
+            None => Err(format!("`{name}` is {value}: seconds from 0 on are needed")),
+        },
+    };
+    let (offset, duration) = (seconds("offset")?, seconds("duration")?);
+    if duration == Some(0.0) {
+        return Err("`duration` is 0".to_owned());
+    }
+    let span = Span { offset_seconds: offset.unwrap_or(0.0), duration_seconds: duration };
+    Ok((offset.is_some() || duration.is_some()).then_some(span))
 }

@@ -1,45 +1,56 @@
 //! A directory of recordings in, its clips as somebody wrote them down out.
 //!
 //! LJSpeech and Piper (`metadata.csv` of `|`), Hugging Face audiofolder (`metadata.csv` with a header,
-//! `metadata.jsonl`) and NeMo manifests (`*.jsonl`, `*.json` with `audio_filepath`). Never skips a line: one that
-//! cannot be read is a clip with a reason.
+//! `metadata.jsonl`) and NeMo manifests (`*.jsonl`, `*.json` with `audio_filepath`). A path may lead anywhere: manifests
+//! hold absolute ones. Never skips a line: one that is no clip, or names a recording again, is there with the reason.
 
+mod columns;
 mod lines;
+mod listing;
 mod table;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
+use super::defect::{Defect, LeftOut};
 use crate::error::{Error, Result};
 
 /// One line of a data set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clip {
-    /// Where it was written: the file, and the line from 1 on.
+    /// Where it was written, from 1 on.
     pub line: usize,
     pub audio: PathBuf,
+    /// The part of the recording that is meant; all of it without one.
+    pub span: Option<Span>,
     pub text: String,
     pub speaker: Option<String>,
 }
 
-/// A line that is no clip.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadLine {
-    pub line: usize,
-    pub reason: String,
+/// A part of a recording.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    pub offset_seconds: f64,
+    /// To the end without one.
+    pub duration_seconds: Option<f64>,
 }
 
 /// What a data set says of itself.
 #[derive(Debug, Clone)]
 pub struct DataSet {
+    /// That of most lines.
     pub format: Format,
     /// The file that lists the clips.
     pub listing: PathBuf,
     pub clips: Vec<Clip>,
-    pub bad_lines: Vec<BadLine>,
+    pub left_out: Vec<LeftOut>,
 }
 
 /// How the clips are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// `id|text` or `id|text|normalised text`, the audio in `wavs/<id>.wav`.
     LjSpeech,
@@ -55,51 +66,74 @@ pub enum Format {
 const TEXTS: [&str; 5] = ["text", "transcription", "transcript", "sentence", "normalized_text"];
 const SPEAKERS: [&str; 3] = ["speaker", "speaker_id", "speaker_name"];
 
-/// A listing above this is no listing.
-const LISTING_BYTES: u64 = 256 << 20;
+/// What a reader of a listing gives: the format, and every line that is not blank.
+type Listed = std::result::Result<(Format, Vec<Row>), String>;
+
+/// A line, from 1 on, and its clip, or why it is none.
+type Row = (usize, std::result::Result<Clip, String>);
 
 impl DataSet {
     /// Reads the listing in `path`, a directory or the listing itself.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] when there is no listing, or it is not UTF-8; [`Error::Io`] when it cannot be read.
+    /// [`Error::InvalidRequest`] when there is no listing, it is not UTF-8, or its columns can be read in two ways;
+    /// [`Error::Io`] when it cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
-        let listing = if path.is_dir() { find_listing(path)? } else { path.to_owned() };
-        let facts = std::fs::metadata(&listing).map_err(|e| Error::io(&listing, e))?;
+        let (listing, text) = listing::read(path)?;
         let refuse = |reason: String| Error::InvalidRequest(format!("{}: {reason}", listing.display()));
-        if facts.len() > LISTING_BYTES {
-            return Err(refuse(format!("it has {} bytes, the limit is {LISTING_BYTES}", facts.len())));
-        }
-        let bytes = std::fs::read(&listing).map_err(|e| Error::io(&listing, e))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|e| refuse(format!("not UTF-8 from byte {} on", e.utf8_error().valid_up_to())))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let root = listing.parent().unwrap_or(Path::new("."));
-        let found = if text.trim_start().starts_with('{') {
-            lines::read(text, root)
-        } else {
-            table::read(text, root)
+        let start = text.trim_start();
+        let is_json =
+            listing.extension().is_some_and(|extension| extension == "jsonl" || extension == "json");
+        let listed = match start.chars().next() {
+            None => Err("it lists no clip".to_owned()),
+            Some('[') if is_json => Err("it is one JSON array: a manifest has an object a line".to_owned()),
+            Some(first) if is_json || first == '{' => lines::read(&text, root),
+            Some(_) if table::has_header(start) => table::read(&text, root),
+            Some(_) => columns::read(&text, root),
         };
-        let (format, clips, bad_lines) = found.map_err(refuse)?;
-        if clips.is_empty() && bad_lines.is_empty() {
-            return Err(Error::InvalidRequest(format!("{} lists no clip", listing.display())));
-        }
-        Ok(Self { format, listing, clips, bad_lines })
+        let (format, rows) = listed.map_err(refuse)?;
+        let (clips, left_out) = separate(rows);
+        Ok(Self { format, listing, clips, left_out })
     }
 }
 
-/// What a reader of a listing gives.
-type Listed = std::result::Result<(Format, Vec<Clip>, Vec<BadLine>), String>;
+/// The clips among `rows`, and the lines that are left out: those without a text and later ones of the same sound too.
+fn separate(rows: Vec<Row>) -> (Vec<Clip>, Vec<LeftOut>) {
+    let (mut clips, mut left_out) = (Vec::<Clip>::new(), vec![]);
+    let mut first = HashMap::new();
+    for (line, row) in rows {
+        let refused = match row {
+            Err(reason) => Err((Defect::BadLine, reason)),
+            Ok(clip) if clip.text.trim().is_empty() => Err((Defect::BadLine, "its text is empty".to_owned())),
+            Ok(clip) => match first.get(&sound(&clip)).and_then(|at: &usize| clips.get(*at)) {
+                None => Ok(clip),
+                Some(earlier) => {
+                    let text = if earlier.text == clip.text { "the same text" } else { "another text" };
+                    let reason = format!("line {} lists this recording already, with {text}", earlier.line);
+                    Err((Defect::Duplicate, reason))
+                }
+            },
+        };
+        match refused {
+            Ok(clip) => {
+                first.insert(sound(&clip), clips.len());
+                clips.push(clip);
+            }
+            Err((defect, reason)) => left_out.push(LeftOut { line, defect, reason }),
+        }
+    }
+    (clips, left_out)
+}
 
-fn find_listing(directory: &Path) -> Result<PathBuf> {
-    const NAMES: [&str; 5] =
-        ["metadata.csv", "metadata.jsonl", "manifest.jsonl", "manifest.json", "train_manifest.json"];
-    let found = NAMES.iter().map(|name| directory.join(name)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        Error::InvalidRequest(format!(
-            "{} holds none of {}: give a data set as LJSpeech, Piper, an audiofolder or a NeMo manifest",
-            directory.display(),
-            NAMES.join(", ")
-        ))
-    })
+/// What makes two clips the same sound: the file, however its path is written, and the part of it.
+fn sound(clip: &Clip) -> (PathBuf, Option<(u64, Option<u64>)>) {
+    let span = clip.span.map(|span| (span.offset_seconds.to_bits(), span.duration_seconds.map(f64::to_bits)));
+    (clip.audio.components().collect(), span)
+}
+
+/// The format of most of `formats`, the earlier one where they are even.
+fn prevailing(formats: &[Format]) -> Option<Format> {
+    let count = |format: &Format| formats.iter().filter(|other| *other == format).count();
+    formats.iter().rev().max_by_key(|format| count(format)).copied()
 }

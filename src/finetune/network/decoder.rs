@@ -5,7 +5,7 @@
 use burn::tensor::{FloatDType, Tensor, activation};
 
 use super::arithmetic::to;
-use super::{Batch, Dropout, MASKED, Network, Outputs, Parameters};
+use super::{Batch, Dropout, MASKED, Network, Outputs, Parameters, Speaker, learned_speaker};
 use crate::voice::names::{
     CROSS_ATTENTION, CROSS_ATTENTION_NORM, DECODER_ALPHA, FEAT_OUT, POSTNET_CONV, POSTNET_NORM, PRENET_FINAL,
     PRENET_SPEAKER, PROB_OUT, SELF_ATTENTION, SELF_ATTENTION_NORM, decoder_layer, postnet_layer,
@@ -108,19 +108,26 @@ impl Network<'_> {
         let alpha: Tensor<1> = weights.get(DECODER_ALPHA);
         let positions = math.stream(self.positions(steps)) * math.stream(alpha).unsqueeze();
         let x = dropout.apply(x + positions, config.training.positional_dropout);
-        let speakers = self.speakers(batch).unsqueeze_dim::<3>(1).repeat_dim(1, steps);
+        let speakers = self.speakers(weights, batch).unsqueeze_dim::<3>(1).repeat_dim(1, steps);
         let x = Tensor::cat(vec![x, math.stream(speakers)], 2);
         math.stream(activation::relu(math.linear(weights, PRENET_SPEAKER, x)))
     }
 
     /// Every speaker, of length 1. -> [batch, speaker_dim]
-    fn speakers(&self, batch: &Batch) -> Tensor<2> {
-        let unit = |speaker: &Vec<f32>| {
-            let norm = speaker.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
-            speaker.iter().map(|v| v / norm).collect::<Vec<_>>()
+    fn speakers(&self, weights: &Parameters, batch: &Batch) -> Tensor<2> {
+        let row = |speaker: &Speaker| match speaker {
+            Speaker::Given(values) => {
+                let norm = values.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-12);
+                let unit = values.iter().map(|v| v / norm).collect();
+                self.tensor(unit, [1, self.config.speaker_embedding_dim])
+            }
+            Speaker::Learned(name) => {
+                let values: Tensor<1> = weights.get(&learned_speaker(name));
+                let norm = (values.clone() * values.clone()).sum().sqrt().clamp_min(1e-12);
+                (values / norm).unsqueeze()
+            }
         };
-        let values = batch.speakers.iter().flat_map(unit).collect();
-        self.tensor(values, [batch.speakers.len(), self.config.speaker_embedding_dim])
+        Tensor::cat(batch.speakers.iter().map(row).collect(), 0)
     }
 
     /// What the postnet adds to `mel`.

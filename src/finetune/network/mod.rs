@@ -30,8 +30,25 @@ pub struct Batch {
     pub ids: Vec<Vec<i64>>,
     /// [batch][frames * n_mels], whole steps of `reduction_factor` frames
     pub mels: Vec<Vec<f32>>,
-    /// [batch][speaker_embedding_dim]
-    pub speakers: Vec<Vec<f32>>,
+    /// [batch]
+    pub speakers: Vec<Speaker>,
+}
+
+/// Who says a sentence.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Speaker {
+    /// [speaker_embedding_dim]
+    Given(Vec<f32>),
+    /// A speaker of this name, whose embedding is one of the [`Parameters`]: see [`learned_speaker`].
+    Learned(String),
+}
+
+/// How the names of embeddings that learn begin among the [`Parameters`].
+pub const LEARNED_SPEAKERS: &str = "speakers.";
+
+/// What the embedding of the speaker called `name` is called among the [`Parameters`].
+pub fn learned_speaker(name: &str) -> String {
+    format!("{LEARNED_SPEAKERS}{name}")
 }
 
 impl Batch {
@@ -145,8 +162,7 @@ impl Network<'_> {
         dropout: &mut Dropout,
     ) -> Tensor<3> {
         let (math, rates) = (&self.arithmetic, &self.config.training);
-        let inner =
-            burn::tensor::activation::gelu(math.linear(weights, &format!("{layer}.{FFN_IN}"), x.clone()));
+        let inner = arithmetic::gelu(math.linear(weights, &format!("{layer}.{FFN_IN}"), x.clone()));
         let inner = dropout.apply(inner, rates.activation_dropout);
         let outer = math.linear(weights, &format!("{layer}.{FFN_OUT}"), inner);
         let outer = dropout.apply(outer, rates.hidden_dropout);

@@ -8,7 +8,7 @@
 
 use burn::tensor::{Gradients, Tensor};
 
-use super::{Batch, Dropout, Network, Parameters};
+use super::{Batch, Dropout, LEARNED_SPEAKERS, Network, Parameters};
 use crate::error::Result;
 use crate::finetune::loss::Loss;
 use crate::finetune::optimizer::Values;
@@ -19,10 +19,14 @@ pub type Take<'a> = dyn FnMut(&mut Parameters, &str, Values) -> Result<()> + 'a;
 /// The part of the network that the tensor called `name` belongs to.
 pub fn part(name: &str) -> &str {
     const LAYERS: &str = "speecht5.decoder.wrapped_decoder.layers.";
+    const PRENET: &str = "speecht5.decoder.prenet";
     if let Some(number) = name.strip_prefix(LAYERS).and_then(|rest| rest.find('.')) {
         return &name[..LAYERS.len() + number];
     }
-    let parts = ["speecht5.encoder", "speecht5.decoder.prenet"];
+    if name.starts_with(LEARNED_SPEAKERS) {
+        return PRENET;
+    }
+    let parts = ["speecht5.encoder", PRENET];
     parts.into_iter().find(|part| name.starts_with(part)).unwrap_or("heads")
 }
 
