@@ -207,10 +207,10 @@ impl Frontend {
         Some(self.speller.atoms(&verbal.text, given))
     }
 
-    /// All sentences of `text` in one segment, as a recording holds them.
+    /// All sentences of `text` in one segment, as a recording holds them. It may be longer than what is spoken in one go.
     ///
     /// # Errors
-    /// As [`Self::segments`], and when the segment is longer than the voice says in one go.
+    /// As [`Self::segments`].
     pub fn one_segment(&self, text: &str, reading: &Reading) -> Result<Segment> {
         check_length(text)?;
         self.check_reading(reading)?;
@@ -222,15 +222,7 @@ impl Frontend {
         }
         let spelled = self.speller.segment(&atoms, Pause::Sentence, &mut out.unmapped);
         spelled.into_iter().for_each(|segment| out.push(segment));
-        let segment = out.finish()?.into_iter().next().ok_or_else(|| Error::Internal("no segment".into()))?;
-        if segment.ids.len() > self.budget {
-            return Err(Error::InvalidRequest(format!(
-                "the text has {} symbols, this voice says {} in one go",
-                segment.ids.len(),
-                self.budget
-            )));
-        }
-        Ok(segment)
+        out.finish()?.into_iter().next().ok_or_else(|| Error::Internal("no segment".into()))
     }
 
     /// The segments of text that is given as IPA already; marks of punctuation end them.
