@@ -67,7 +67,7 @@ fn measure(directory: &Path, mode: &str) -> Result<()> {
     let bytes = trainer.bytes_per_parameter()?;
     let all = bytes.weights + bytes.gradients + bytes.residual + bytes.states;
     println!(
-        "{mode:>10}: {best:.2} s a step, peak {} MB, bytes a parameter {:.2} + {:.2} + {:.2} + {:.2} = {all:.2}, \
+        "{mode:>10}: {best:.3} s a step, peak {} MB, bytes a parameter {:.2} + {:.2} + {:.2} + {:.2} = {all:.2}, \
          loss {before:.3} -> {after:.3}",
         peak_rss_mb(),
         bytes.weights,

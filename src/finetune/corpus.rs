@@ -86,13 +86,8 @@ impl Corpus {
     pub fn load(voice: &Voice, data: &Path, options: &CorpusOptions) -> Result<Self> {
         let intake = Intake::load(voice, options)?;
         let DataSet { clips, mut left_out, .. } = DataSet::load(data)?;
-        let recipe = format!(
-            "{:?} {} {:?}",
-            intake.mel,
-            intake.n_mels(),
-            CorpusOptions { cache: None, ..options.clone() }
-        );
-        let cache = options.cache.as_deref().map(|directory| FeatureCache::open(directory, recipe, &clips));
+        let cache =
+            options.cache.as_deref().map(|directory| FeatureCache::open(directory, intake.recipe(), &clips));
         let cache = cache.transpose()?;
         let taken: Vec<(usize, Taken<Utterance>)> = clips
             .into_par_iter()

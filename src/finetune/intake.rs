@@ -24,6 +24,7 @@ pub struct Intake<'a> {
     frontend: Frontend,
     extractor: MelExtractor,
     options: &'a CorpusOptions,
+    max_symbols: usize,
     max_frames: usize,
 }
 
@@ -57,6 +58,7 @@ impl<'a> Intake<'a> {
             frontend: Frontend::load(voice)?,
             extractor: MelExtractor::new(mel, config.num_mel_bins)?,
             options,
+            max_symbols: config.max_text_positions,
             max_frames: config.max_speech_positions * config.reduction_factor,
         })
     }
@@ -65,9 +67,21 @@ impl<'a> Intake<'a> {
         self.extractor.n_mels()
     }
 
+    /// Everything but the recording that a mel depends on, and whether there is one.
+    pub fn recipe(&self) -> String {
+        let options = CorpusOptions { cache: None, ..self.options.clone() };
+        format!("{:?} {} {} {options:?}", self.mel, self.n_mels(), self.max_frames)
+    }
+
     /// The text of a clip as one segment, with every character said.
     pub fn read(&self, text: &str) -> Taken<Segment> {
         let segment = self.spell(text).map_err(|e| (Defect::Unspeakable, e.to_string()))?;
+        let symbols = segment.ids.len();
+        if symbols > self.max_symbols {
+            let reason =
+                format!("the text has {symbols} symbols, the voice has {} positions", self.max_symbols);
+            return Err((Defect::Unspeakable, reason));
+        }
         if segment.unmapped.is_empty() {
             return Ok(segment);
         }

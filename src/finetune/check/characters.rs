@@ -40,7 +40,7 @@ pub fn lacking(voice: &Voice, intake: &Intake, clips: &[Clip]) -> Result<Vec<Lac
     for clip in clips {
         let unmapped = match intake.spell(&clip.text) {
             Ok(segment) => segment.unmapped,
-            // Nothing of it can be said, or too much at once.
+            // Nothing of it can be said.
             Err(_) => {
                 clip.text.chars().filter(|c| c.is_alphabetic() && said_as(intake, *c).is_none()).collect()
             }
