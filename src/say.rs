@@ -50,6 +50,9 @@ pub fn say(args: &Say) -> Result<()> {
     let reading = Reading { markup: args.markup, date_order: args.date_order, lexicon: None };
     let Passage { segments, lead_ms, end_marks, notices } = synthesizer.passage(&script, &reading)?;
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
+    for segment in &segments {
+        tracing::debug!("reads `{}` as `{}`", segment.text, segment.spoken);
+    }
     let sentences = segments.len();
     let lead = lead_ms as usize * synthesizer.sample_rate_hz() as usize / 1000;
     let request = StreamRequest { seed: args.seed, speaking_rate: args.rate, ..StreamRequest::new(speaker) };
@@ -95,15 +98,31 @@ fn write(stream: Watched, args: &Say, sample_rate_hz: u32) -> Result<()> {
 
 fn script(args: &Say) -> Result<Script> {
     let text = match args.text.as_deref() {
-        Some("-") => text_from(std::io::stdin().lock())?,
-        Some(text) => text.to_owned(),
-        None => String::new(),
+        None if std::io::stdin().is_terminal() => {
+            let reason = "the text is missing: give it, or - and write it on stdin";
+            return Err(Error::InvalidRequest(reason.to_owned()));
+        }
+        None | Some("-") => text_from(std::io::stdin().lock())?,
+        Some(text) => {
+            if is_file_name(text) {
+                tracing::warn!(
+                    "`{}` is spoken as a text; `say - < FILE` speaks what is in a file",
+                    Excerpt(text)
+                );
+            }
+            text.to_owned()
+        }
     };
     Ok(match (args.phonemes, args.ssml) {
         (true, _) => Script::Phonemes(text),
         (_, true) => Script::Ssml(text),
         _ => Script::Text(text),
     })
+}
+
+/// Whether `text` rather names a file that is there.
+fn is_file_name(text: &str) -> bool {
+    !text.contains(char::is_whitespace) && Path::new(text).extension().is_some() && Path::new(text).is_file()
 }
 
 /// The whole of `input`, which must be UTF-8 and no longer than a request may be.

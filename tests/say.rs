@@ -77,6 +77,21 @@ fn raw_samples_and_the_file_are_the_same_audio() {
 }
 
 #[test]
+fn a_text_comes_on_stdin_and_a_file_name_is_told_from_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.wav");
+    let text = directory.path().join("letter.txt");
+    std::fs::write(&text, "Hello.").unwrap();
+    let piped = mezzavoce_with_stdin(&["say", "-o", path.to_str().unwrap(), "--log", "debug"], b"It is 5.");
+    assert!(piped.status.success(), "{}", stderr(&piped));
+    assert!(stderr(&piped).contains("reads `It is five.` as `"), "{}", stderr(&piped));
+    let named = mezzavoce(&["say", text.to_str().unwrap(), "-o", path.to_str().unwrap()]);
+    assert!(stderr(&named).contains("say - < FILE"), "{}", stderr(&named));
+    let nothing = mezzavoce(&["say", "-o", path.to_str().unwrap()]);
+    assert_eq!(nothing.status.code(), Some(2), "{}", stderr(&nothing));
+}
+
+#[test]
 fn every_sentence_is_there() {
     let directory = tempfile::tempdir().unwrap();
     let length = |text: &str| {

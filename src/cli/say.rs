@@ -17,8 +17,7 @@ use crate::transport::client::ServerAddress;
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").args(["output", "raw", "explain"]).multiple(true).required(true))]
 pub struct Say {
-    /// The text; - reads it from stdin
-    #[arg(required_unless_present = "explain")]
+    /// The text; - or nothing reads it from stdin. One that begins with a hyphen comes last, behind --
     pub text: Option<String>,
 
     /// Write a WAV file, which appears when it is complete; - is stdout
