@@ -4,6 +4,8 @@
 //! from its number, so a run that was killed and goes on ends with the same weights. The voice is written when validation
 //! improves, or at the end where nothing validates. Never speaks, draws a bar or catches a signal: see [`Door`].
 
+mod hearing;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +14,21 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::atomic_file;
 use super::backend;
 use super::casting::Casting;
 use super::clips::Clips;
 use super::corpus::Corpus;
 use super::course::Course;
 use super::event_file::EventFile;
-use super::export::{self, Origin};
+use super::export::Origin;
 use super::journal::{Journal, Row};
-use super::network::{Batch, Speaker};
+use super::network::Batch;
 use super::order::{Order, split};
 use super::report::{Ended, Report, peak_rss_bytes};
 use super::run_directory::RunDirectory;
 use super::settings::{Place, Settings};
 use super::trainer::{StepReport, Trainer};
-use super::{atomic_file, observation};
 use crate::error::{Error, Result};
 use crate::precision::Plan;
 use crate::voice::Voice;
@@ -62,11 +64,6 @@ pub struct Sentence {
     pub speaker: Vec<f32>,
     pub wav: PathBuf,
 }
-
-/// Clips of which every speaking speaks.
-const SPOKEN: usize = 3;
-/// Where the voice lies while it speaks.
-const SPEAKING: &str = "speaking";
 
 /// A run.
 pub struct Run<'a> {
@@ -272,27 +269,6 @@ impl<'a> Run<'a> {
         );
     }
 
-    /// Hears the validation clips, draws one, and writes the voice when it has never been better.
-    fn validate(&mut self) -> Result<Option<f32>> {
-        let Some(first) = self.validation.first() else { return Ok(None) };
-        let taken = self.trainer.progress().taken;
-        let (validation, observed) = (&self.validation, first);
-        let (loss, seen) = self.trainer.as_it_will_speak(|trainer| {
-            Ok((trainer.validate(validation).total(), trainer.observe(observed)?))
-        })?;
-        let observation::Observation { attention, mel } = seen;
-        for (name, picture) in [("attention", attention), ("mel", mel)] {
-            let path = self.home.pictures().join(format!("step-{taken:06}-{name}.png"));
-            atomic_file::write(&path, &picture.png)?;
-            self.events.image(taken, name, picture.size, picture.png)?;
-        }
-        self.events.scalars(taken, &[("loss/validation", loss)])?;
-        if self.course.validated(loss, taken) {
-            self.export()?;
-        }
-        Ok(Some(loss))
-    }
-
     fn write(&mut self, report: &StepReport, validation: Option<f32>, seconds: f64) -> Result<()> {
         let (losses, progress) = (report.losses, self.trainer.progress());
         self.journal.write(&Row {
@@ -332,51 +308,6 @@ impl<'a> Run<'a> {
         self.trainer.save(&self.home.checkpoint(), &self.identity, &self.course.notes())?;
         self.saved_at = Some(tried);
         Ok(())
-    }
-
-    /// Writes the voice as it is now.
-    fn export(&mut self) -> Result<()> {
-        if !self.laid_out {
-            export::lay_out(self.origin, self.home.voice())?;
-            self.laid_out = true;
-        }
-        self.write_voice(self.home.voice())
-    }
-
-    fn write_voice(&self, directory: &Path) -> Result<()> {
-        export::write_weights(&self.trainer, self.voice, directory)?;
-        let speakers = [self.added.clone(), self.trainer.learned_speakers()?].concat();
-        export::write_speakers(directory, &speakers, self.default_speaker.as_deref())
-    }
-
-    /// Speaks some of the validation clips, or of the others where there are none. What goes wrong there is told and
-    /// ends no run.
-    fn speak(&mut self, door: &mut Door) -> Result<()> {
-        let directory = self.home.run().join(format!("{}{SPEAKING}", atomic_file::PREFIX));
-        let heard = if self.validating.is_empty() { &self.training } else { &self.validating };
-        let taken = self.trainer.progress().taken;
-        let mut sentences = Vec::new();
-        for (number, clip) in heard.iter().take(SPOKEN).enumerate() {
-            let Some((utterance, speaker)) = self.clips.get(*clip) else { continue };
-            let speaker = match speaker {
-                Speaker::Given(embedding) => embedding.clone(),
-                Speaker::Learned(name) => {
-                    let mut learned = self.trainer.learned_speakers()?.into_iter();
-                    learned
-                        .find(|(other, _)| other == name)
-                        .map(|(_, embedding)| embedding)
-                        .unwrap_or_default()
-                }
-            };
-            let wav = self.home.samples().join(format!("step-{taken:06}-{}.wav", number + 1));
-            sentences.push(Sentence { text: utterance.text.clone(), speaker, wav });
-        }
-        export::lay_out(self.origin, &directory)?;
-        self.write_voice(&directory)?;
-        if let Err(error) = (door.speak)(&directory, &sentences) {
-            tracing::warn!("step {taken} was not spoken: {error}");
-        }
-        fs::remove_dir_all(&directory).map_err(|e| Error::io(&directory, e))
     }
 
     fn report(self, ended: Ended) -> Result<Report> {
