@@ -261,6 +261,26 @@ fn a_second_run_redoes_what_is_missing_or_changed_and_nothing_else() {
 }
 
 #[test]
+fn a_line_that_fails_leaves_the_file_of_an_earlier_run() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let line = |text: &str, speaker: &str| {
+        scratch.input(json!({"id": "a", "text": text, "speaker": speaker}).to_string().as_bytes())
+    };
+    assert_eq!(batch(&line("river", "other"), &out, &[]).0, 0);
+    let finished = std::fs::read(out.join("a.wav")).unwrap();
+    for (text, speaker) in [("river", "nobody"), ("", "other")] {
+        assert_eq!(batch(&line(text, speaker), &out, &[]).0, 2);
+        assert_eq!(records(&out)[0]["status"], "failed");
+        assert!(std::fs::read(out.join("a.wav")).unwrap() == finished, "{text} {speaker}");
+    }
+    // Its bytes are no reason to keep them for another text.
+    let (status, stderr) = batch(&line("stone", "other"), &out, &[]);
+    assert!(status == 0 && stderr.contains("1 spoken, 0 kept"), "{stderr}");
+    assert!(std::fs::read(out.join("a.wav")).unwrap() != finished);
+}
+
+#[test]
 fn a_line_that_is_kept_keeps_its_record_to_the_last_digit() {
     let scratch = Scratch::new();
     let (input, out) = (scratch.input(&lines(40)), scratch.path("out"));
