@@ -90,7 +90,8 @@ impl Ledger {
                 return Ok(offset);
             }
             // A line that is none of ours is as good as none: its work is done again.
-            if let Ok(Record { status: Status::Ok, spoken: Some(spoken), .. }) = serde_json::from_slice(&line) {
+            if let Ok(Record { status: Status::Ok, spoken: Some(spoken), .. }) = serde_json::from_slice(&line)
+            {
                 let place = Place { in_manifest, offset, length: u32::try_from(length).unwrap_or(0) };
                 self.finished.insert(hash(&spoken.key), place);
             }

@@ -81,7 +81,7 @@ pub fn check(name: &str) -> Result<String, Refusal> {
     // A directory of that name would be in the manifest's way as well.
     if let Some(first) = parts.first().map(|first| first.to_ascii_lowercase())
         && first.starts_with("manifest")
-        && first.ends_with(".jsonl")
+        && (first.ends_with(".jsonl") || first.ends_with(".run.json"))
     {
         return bad("is kept for the manifest");
     }
@@ -109,23 +109,36 @@ impl Claims {
         Self { ignores_case, ..Self::default() }
     }
 
-    /// Claims `path` for line `number`. -> the line that it cannot stand beside
-    pub fn claim(&mut self, path: &str, number: u64) -> Result<(), u64> {
+    /// Claims `path` for line `number`, unless it cannot stand beside what another line claims.
+    pub fn claim(&mut self, path: &str, number: u64) -> Result<(), Clash> {
         let path = if self.ignores_case { path.to_lowercase() } else { path.to_owned() };
         let file = hash(&path);
-        if let Some(other) = self.files.get(&file).or_else(|| self.directories.get(&file)) {
-            return Err(*other);
+        if let Some(other) = self.files.get(&file) {
+            return Err(Clash::Same(*other));
+        }
+        if let Some(other) = self.directories.get(&file) {
+            return Err(Clash::Around(*other));
         }
         for (at, _) in path.match_indices('/') {
             let directory = hash(path.get(..at).unwrap_or_default());
             if let Some(other) = self.files.get(&directory) {
-                return Err(*other);
+                return Err(Clash::Within(*other));
             }
             self.directories.entry(directory).or_insert(number);
         }
         self.files.insert(file, number);
         Ok(())
     }
+}
+
+/// How a path cannot stand beside that of another line, and of which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clash {
+    Same(u64),
+    /// The other's file would be a directory.
+    Within(u64),
+    /// It would be a directory of the other's.
+    Around(u64),
 }
 
 /// 128 bits of two keyed SipHashes: a million paths collide once in 10^26 runs.

@@ -30,6 +30,8 @@ pub struct Defaults {
     pub date_order: DateOrder,
     /// The program, ONNX Runtime, the device and the lexicon of the run; or the server.
     pub run_hash: String,
+    /// Of what the shards of a run must all be spoken by, beside the voices.
+    pub versions: Vec<(&'static str, String)>,
     /// A hash of each voice's files and what they are executed in, by its name; of a server's, what it tells of it.
     pub voice_hashes: Vec<(String, String)>,
 }
