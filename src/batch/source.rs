@@ -82,7 +82,7 @@ impl Work {
 /// What keeps the voices from being loaded or the server from being asked, and [`Error::InvalidRequest`] for a
 /// `--speaker` that no voice takes.
 pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> {
-    let defaults = |speaker, run_hash, versions, voice_hashes| Defaults {
+    let defaults = |speaker, run_hash, versions, voice_hashes, remote_voices| Defaults {
         speaker,
         seed: args.seed,
         speaking_rate: args.rate,
@@ -93,13 +93,15 @@ pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> 
         run_hash,
         versions,
         voice_hashes,
+        remote_voices,
     };
     if let Some(address) = &args.server {
         let patience = Patience { accept: args.server_timeout, line: args.server_patience };
         let server = Server::new(address.clone(), patience);
-        let voice_hashes = server.voices(stopped)?;
+        let voices = server.voices(stopped)?;
+        let voice_hashes = voices.iter().map(|voice| (voice.name.clone(), voice.identity.clone())).collect();
         let speaker = speaker(args, |_| false)?;
-        let defaults = defaults(speaker, format!("server {address}"), Vec::new(), voice_hashes);
+        let defaults = defaults(speaker, format!("server {address}"), Vec::new(), voice_hashes, voices);
         return Ok((Source::Server(Arc::new(server)), defaults));
     }
     let sources = match args.voices.as_slice() {
@@ -133,7 +135,7 @@ pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> 
         ("ONNX Runtime", runtime.version().to_string()),
         ("--device", device.to_owned()),
     ];
-    let defaults = defaults(speaker, run_hash, versions, hashes.collect::<Result<_>>()?);
+    let defaults = defaults(speaker, run_hash, versions, hashes.collect::<Result<_>>()?, Vec::new());
     Ok((Source::Voices(Box::new(repertoire)), defaults))
 }
 
