@@ -175,14 +175,72 @@ fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
 #[test]
 fn two_lines_that_claim_one_path_stop_everything() {
     let scratch = Scratch::new();
-    for (first, second) in [("a.wav", "./a.wav"), ("a", "a/b.wav"), ("a/b.wav", "a")] {
+    for (first, second, told) in [
+        ("a.wav", "./a.wav", "lines 1 and 2"),
+        (
+            "a",
+            "a/b.wav",
+            "line 2 (INPUT:2) claims the output `a/b.wav`, which lies in what line 1 claims as a file",
+        ),
+        ("a/b.wav", "a", "line 2 (INPUT:2) claims the output `a`, which is a directory for line 1"),
+    ] {
         let line = |output| format!("{}\n", json!({"text": "a", "output": output}));
         let input = scratch.input(format!("{}{}", line(first), line(second)).as_bytes());
         let out = scratch.path("out");
         let (status, stderr) = batch(&input, &out, &[]);
         assert_eq!(status, 2, "{stderr}");
-        assert!(stderr.contains("lines 1 and 2"), "{stderr}");
+        let told = told.replace("INPUT", input.to_str().unwrap());
+        assert!(stderr.contains(&told), "{stderr}");
         assert!(tree(&out).is_empty());
+    }
+}
+
+#[test]
+fn a_refusal_says_what_can_be_mended() {
+    let scratch = Scratch::new();
+    let cases = [
+        (
+            json!({"text": "a", "sample_rate_hz": -1}),
+            "out_of_range",
+            "sample_rate_hz -1 is not in 8000 to 48000",
+        ),
+        (
+            json!({"text": "a", "sample_rate_hz": 1}),
+            "out_of_range",
+            "sample_rate_hz 1 is not in 8000 to 48000",
+        ),
+        (
+            json!({"text": "a", "lead_silence_ms": -1}),
+            "out_of_range",
+            "lead_silence_ms -1 is not in 0 to 10000",
+        ),
+        (json!({"text": "a", "id": "a:b"}), "bad_output", "a colon behind its first letter"),
+        (json!({"text": "a", "lexicon": "Qorvex"}), "invalid_request", "lexicon:1"),
+        (json!({"text": "a", "foo": 1}), "unknown_field", "no field is called `foo` ("),
+        (json!({"text": "a", "voce": 1}), "unknown_field", "is `voice` meant?"),
+        (json!({"text": "a", "output": "q.mp3"}), "bad_output", "ends in .mp3, its encoding is wav"),
+        (json!({"text": "a", "output": "q.raw"}), "bad_output", "ends in .raw"),
+        (json!({"text": "a", "output": "q.WAV", "encoding": "f32le"}), "bad_output", "end it in .f32"),
+    ];
+    let good = [
+        json!({"text": "a", "output": "q.WAV"}),
+        json!({"text": "a", "output": "a.raw", "encoding": "mulaw"}),
+        json!({"text": "a", "output": "v1.2"}),
+        json!({"text": "a", "id": "q.mp3"}),
+    ];
+    let lines = cases.iter().map(|(line, ..)| line).chain(&good).map(|line| format!("{line}\n"));
+    let (input, out) = (scratch.input(lines.collect::<String>().as_bytes()), scratch.path("out"));
+    assert_eq!(batch(&input, &out, &[]).0, 2);
+    let records = records(&out);
+    for ((line, code, why), record) in cases.iter().zip(&records) {
+        let error = &record["error"];
+        assert!(
+            error["code"] == *code && error["message"].as_str().unwrap().contains(why),
+            "{line}: {record}"
+        );
+    }
+    for record in &records[cases.len()..] {
+        assert_eq!(record["status"], "ok", "{record}");
     }
 }
 

@@ -71,7 +71,10 @@ pub fn batch(args: &Batch) -> Result<()> {
     let work_lock = take(&work)?;
     let journal = work.join("journal.jsonl");
     let begun = begin(args, out.clone(), &work, stopped);
-    let (run, input, identity, beside) = begun.inspect_err(|_| {
+    let (run, input, identity, beside) = begun.inspect_err(|error| {
+        if matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::Interrupted) {
+            let _ = writeln!(std::io::stderr(), "mezzavoce: interrupted before a line was spoken");
+        }
         // Nothing has begun; what cannot be taken away is in nobody's way.
         if journal.metadata().map_or(true, |journal| journal.len() == 0) {
             let _ = std::fs::remove_dir_all(&work);

@@ -16,7 +16,7 @@ use super::settings::{
 use super::speak::{Place, Trouble, speak};
 use crate::cli::{Batch, threads};
 use crate::engine::EngineOptions;
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
 use crate::runtime::{Accelerator, Runtime, library};
 use crate::telemetry::Metrics;
@@ -101,6 +101,12 @@ pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> 
         let voices = server.voices(stopped)?;
         let voice_hashes = voices.iter().map(|voice| (voice.name.clone(), voice.identity.clone())).collect();
         let speaker = speaker(args, |_| false)?;
+        if let SpeakerChoice::Name(name) = &speaker
+            && !voices.iter().any(|voice| voice.speakers.contains(name))
+        {
+            let reason = format!("--speaker: no voice of the server has a speaker `{}`", Excerpt(name));
+            return Err(Error::InvalidRequest(reason));
+        }
         let defaults = defaults(speaker, format!("server {address}"), Vec::new(), voice_hashes, voices);
         return Ok((Source::Server(Arc::new(server)), defaults));
     }
