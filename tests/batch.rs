@@ -355,25 +355,43 @@ fn a_run_that_waits_for_stdin_ends_when_it_is_told_to() {
     let scratch = Scratch::new();
     let out = scratch.path("out");
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let mut child = command(&["-"], &out).stdin(Stdio::piped()).spawn().unwrap();
-        let spool = out.join(".mezzavoce-batch/stdin.jsonl");
-        while !spool.exists() {
-            assert!(child.try_wait().unwrap().is_none());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // SAFETY: it takes two numbers; the child has not been waited for.
-        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
-        let began = std::time::Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if began.elapsed() > Duration::from_secs(20) {
-                child.kill().unwrap();
-                panic!("signal {signal} does not end it");
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let child = command(&["-"], &out).stdin(Stdio::piped()).spawn().unwrap();
+        check_signal(child, signal, &out.join(".mezzavoce-batch/stdin.jsonl"));
         assert!(std::fs::read_dir(&out).unwrap().next().is_none());
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_waits_for_a_silent_server_ends_when_it_is_told_to() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    // The system accepts the connection; nobody ever answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mezzavoce"));
+    command.arg("batch").arg(scratch.input(&lines(1))).arg("--out").arg(&out).stderr(Stdio::null());
+    command.args(["--server-timeout", "10m", "--server", &silent.local_addr().unwrap().to_string()]);
+    check_signal(command.spawn().unwrap(), libc::SIGTERM, &out.join(".mezzavoce-batch/journal.jsonl"));
+}
+
+/// Once `begun` is there, `signal` ends `child` with 130.
+#[cfg(unix)]
+fn check_signal(mut child: Child, signal: i32, begun: &Path) {
+    while !begun.exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: it takes two numbers; the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    let began = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("signal {signal} does not end it");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[cfg(unix)]

@@ -7,14 +7,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
 
+use super::GLANCE;
 use super::line::MAX_LINE_BYTES;
 use super::speak::interrupted;
 use crate::error::{Error, Result};
-
-/// How often one who waits for stdin looks whether the run was stopped.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// One line of the input.
 #[derive(Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use guard::Guard;
 use identity::{Identity, LinesHash};
@@ -41,7 +42,12 @@ use summary::{Progress, Totals};
 
 use crate::cli::{Batch, Shard};
 use crate::error::{Error, Result};
-use crate::signals::interruption;
+use crate::signals::{interruption, leave_at_once};
+
+/// How often one who waits looks whether the run was stopped.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long a run that is told to end may take to do so by itself.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// Speaks or joins as `args` say.
 ///
@@ -54,7 +60,7 @@ pub fn batch(args: &Batch) -> Result<()> {
     for path in args.inputs.iter().filter(|path| *path != Path::new("-")) {
         path.metadata().map_err(|error| Error::io(path, error))?;
     }
-    let stopped = interruption()?;
+    let stopped = stopped_by_signals()?;
     if let Ok(out) = args.out.canonicalize() {
         let (manifest, guard) = (manifest_path(args, &out), Guard::new(args, &out)?);
         if let Some(file) = guard.at(&manifest) {
@@ -93,6 +99,24 @@ pub fn batch(args: &Batch) -> Result<()> {
     std::fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
     drop((alone, beside));
     progress.finish().conclude(&manifest_path(args, &args.out), args.quiet)
+}
+
+/// A flag that a signal sets. Whatever does not look at it, such as a read from a server that says nothing, is left
+/// after [`GRACE`]: what is finished lies under its name, and the next run takes up a journal as it is.
+fn stopped_by_signals() -> Result<Arc<AtomicBool>> {
+    let (signalled, stopped) = (interruption()?, Arc::new(AtomicBool::new(false)));
+    let told = Arc::clone(&stopped);
+    std::thread::spawn(move || {
+        while !signalled.load(Ordering::Relaxed) {
+            std::thread::sleep(GLANCE);
+        }
+        told.store(true, Ordering::Relaxed);
+        std::thread::sleep(GRACE);
+        let _ =
+            writeln!(std::io::stderr(), "mezzavoce: interrupted: run it again, and it goes on from there");
+        leave_at_once();
+    });
+    Ok(stopped)
 }
 
 /// A run that is ready to speak, what it speaks, what its shards have in common, and a shard's right to write there.

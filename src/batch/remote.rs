@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::GLANCE;
 use super::line::Refusal;
 use super::record::Spoken;
 use super::settings::{LEXICON, RemoteJob};
@@ -19,8 +20,6 @@ use crate::transport::client::{RemoteSpeech, RemoteVoice, ServerAddress, voices}
 /// The first wait before a server is asked again; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How often a sleeper looks whether the run was stopped.
-const GLANCE: Duration = Duration::from_millis(50);
 /// More lines than that cannot all be at fault: a server that lists its voices but begins nothing is gone as well.
 const GIVEN_UP_IN_A_ROW: u64 = 64;
 
