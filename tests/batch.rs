@@ -267,6 +267,9 @@ fn what_is_read_is_not_written_over() {
     check(".mezzavoce-x", "a.wav", &[], ["the input", "files of a run"]);
     let lexicon = out.join("words.tsv");
     std::fs::write(&lexicon, "Qorvex\tkwˈɔːɹvɛks\n").unwrap();
+    let voice = format!("own={}", out.display());
+    std::fs::copy(root().join("models/tiny/config.json"), out.join("config.json")).unwrap();
+    check("in.jsonl", "config.json", &["--voice", &voice], ["line 1", "a file of the voice"]);
     check("in.jsonl", "words.tsv", &["--lexicon", lexicon.to_str().unwrap()], ["line 1", "the lexicon"]);
 }
 
@@ -670,7 +673,7 @@ fn check_early_end(status: i32, disturb: impl Fn(&mut Command), signal: Option<i
     }
     let (ended, stderr) = told(child.wait_with_output().unwrap());
     assert_eq!(ended, status, "{stderr}");
-    assert!(stderr.contains(" of 61 lines are done: run it again"), "{stderr}");
+    assert!(stderr.contains(" of 61 lines are done, as far as this run has come: run it again"), "{stderr}");
     assert!(!broken.join("manifest.jsonl").exists() && !broken.join("long.wav").exists());
     let (status, stderr) = batch(&input, &broken, &[]);
     assert_eq!(status, 0, "{stderr}");

@@ -30,6 +30,10 @@ impl Guard {
         let parts = voices.filter_map(|directory| std::fs::read_dir(directory).ok()).flatten();
         let parts = parts.filter_map(|entry| Some(("a file of the voice,", entry.ok()?.path())));
         let mut files = HashMap::new();
+        // A voice directory may be the output directory too.
+        let is_own =
+            |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(OWN_PREFIX));
+        let parts = parts.filter(|(_, path)| !is_own(path));
         for (what, path) in inputs.chain(speaker).chain(lexicon).chain(parts) {
             if !path.is_file() {
                 continue;

@@ -37,7 +37,7 @@ impl Identity {
         let settings = [
             ("--seed", args.seed.to_string()),
             ("--rate", args.rate.to_string()),
-            ("--encoding", format!("{:?}", args.encoding)),
+            ("--encoding", args.encoding.to_string()),
             ("--sample-rate-hz", rate),
             ("--markup", format!("{:?}", args.markup)),
             ("--date-order", format!("{:?}", args.date_order)),

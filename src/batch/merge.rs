@@ -50,7 +50,7 @@ pub fn merge(directories: &[PathBuf], out: &Path, quiet: bool) -> Result<()> {
         // Nobody to tell must not change the status.
         let _ = writeln!(std::io::stderr(), "{} lines joined from {count} {shards}", totals.lines());
     }
-    totals.conclude(&out.join("manifest.jsonl"), quiet)
+    totals.conclude(&out.join("manifest.jsonl"), true)
 }
 
 fn merge_into(parts: Parts, out: &Path) -> Result<Totals> {
@@ -219,7 +219,7 @@ fn find(directories: &[PathBuf]) -> Result<Parts> {
             Some((first, expected)) if *expected != identity => {
                 let (first, what) = (first.display(), expected.differences(&identity).join(", "));
                 return refuse(format!(
-                    "shard 0 of {count} in {first} and {shard} are of different runs: {what} differ"
+                    "shard 0 of {count} in {first} and {shard} are of different runs: {what}"
                 ));
             }
             Some(_) => {}

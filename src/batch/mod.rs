@@ -268,7 +268,9 @@ impl Totals {
     /// Tells a person how far a run has come that ends early.
     fn interrupted(self) {
         let (done, all) = (self.lines(), self.expected);
-        let told = format!("{done} of {all} lines are done: run it again, and it goes on from there");
+        let told = format!(
+            "{done} of {all} lines are done, as far as this run has come: run it again, and it goes on from there"
+        );
         let _ = writeln!(std::io::stderr(), "mezzavoce: {told}");
     }
 }
