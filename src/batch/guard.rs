@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::output::OWN_PREFIX;
+use super::settings::is_voice_file;
 use crate::cli::Batch;
 use crate::error::{Error, Result};
 
@@ -30,10 +31,8 @@ impl Guard {
         let parts = voices.filter_map(|directory| std::fs::read_dir(directory).ok()).flatten();
         let parts = parts.filter_map(|entry| Some(("a file of the voice,", entry.ok()?.path())));
         let mut files = HashMap::new();
-        // A voice directory may be the output directory too.
-        let is_own =
-            |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(OWN_PREFIX));
-        let parts = parts.filter(|(_, path)| !is_own(path));
+        // A voice directory may be the output directory too: what is spoken is no part of the voice.
+        let parts = parts.filter(|(_, path)| is_voice_file(path));
         for (what, path) in inputs.chain(speaker).chain(lexicon).chain(parts) {
             if !path.is_file() {
                 continue;
@@ -45,7 +44,7 @@ impl Guard {
                     let reason = format!("{what} {path} is among the files of a run to {out}: move it away");
                     return Err(Error::InvalidRequest(reason));
                 }
-                files.insert(place, format!("{what} {}", path.display()));
+                files.entry(place).or_insert_with(|| format!("{what} {}", path.display()));
             }
         }
         Ok(Self { files })

@@ -210,7 +210,6 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// A hash of what a voice directory holds, by the kinds of files that a voice is made of, or of the built-in voice.
 pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
-    const KINDS: [&str; 7] = ["json", "toml", "safetensors", "bin", "model", "npy", "txt"];
     let mut hasher = Sha256::new();
     let Some(directory) = directory else {
         for (path, bytes) in embedded_files() {
@@ -224,15 +223,19 @@ pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         for path in paths {
-            let is_part =
-                path.extension().and_then(|kind| kind.to_str()).is_some_and(|kind| KINDS.contains(&kind));
-            if is_part && path.is_file() {
+            if is_voice_file(&path) && path.is_file() {
                 hasher.update(path.strip_prefix(directory).unwrap_or(&path).as_os_str().as_encoded_bytes());
                 hasher.update(file_hash(&path)?);
             }
         }
     }
     Ok(hex(&hasher.finalize()))
+}
+
+/// Whether a file with the name of `path` may be part of a voice.
+pub fn is_voice_file(path: &Path) -> bool {
+    const KINDS: [&str; 7] = ["json", "toml", "safetensors", "bin", "model", "npy", "txt"];
+    path.extension().and_then(|kind| kind.to_str()).is_some_and(|kind| KINDS.contains(&kind))
 }
 
 /// Whether `path` is a regular file, no link, of `bytes` with this SHA-256. One that cannot be read is not.
