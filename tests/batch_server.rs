@@ -184,4 +184,5 @@ fn a_server_that_is_not_there_ends_the_run_as_one_to_go_on_with() {
         batch(&input, &scratch.path().join("out"), &["--server", &address, "--server-patience", "500ms"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(75) && stderr.contains("refused"), "{stderr}");
+    assert!(stderr.contains("no line was spoken"), "{stderr}");
 }

@@ -78,12 +78,14 @@ pub fn batch(args: &Batch) -> Result<()> {
     let journal = work.join("journal.jsonl");
     let begun = begin(args, out.clone(), &work, stopped);
     let (run, input, identity, beside) = begun.inspect_err(|error| {
-        if matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::Interrupted) {
-            let _ = writeln!(std::io::stderr(), "mezzavoce: interrupted before a line was spoken");
-        }
-        // Nothing has begun; what cannot be taken away is in nobody's way.
-        if journal.metadata().map_or(true, |journal| journal.len() == 0) {
+        let has_begun_before = journal.metadata().is_ok_and(|journal| journal.len() > 0);
+        if !has_begun_before {
+            // What cannot be taken away is in nobody's way.
             let _ = std::fs::remove_dir_all(&work);
+        }
+        if matches!(error, Error::Io { .. } | Error::Unavailable(_) | Error::Overloaded { .. }) {
+            let before = if has_begun_before { ", what an earlier run has done stays" } else { "" };
+            let _ = writeln!(std::io::stderr(), "mezzavoce: no line was spoken{before}: run it again");
         }
     })?;
     if let Err(error) = run.speak_all(&input) {
