@@ -76,7 +76,6 @@ const OWNED: [(&str, &[&str]); 15] = [
     ("clap", &["cli"]),
     ("prometheus_client", &["telemetry"]),
     ("burn", &["finetune"]),
-    ("csv", &["finetune"]),
     ("ebur128", &["finetune"]),
     ("rayon", &["finetune"]),
     ("symphonia", &["finetune"]),
