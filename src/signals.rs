@@ -21,11 +21,19 @@ pub fn leave_at_once() -> ! {
 
 /// Set by the first signal that asks the program to end; the second one ends it.
 pub fn interruption() -> Result<Arc<AtomicBool>> {
+    interruption_that_says("")
+}
+
+/// As [`interruption`]; the first signal is answered with `words` on stderr.
+pub fn interruption_that_says(words: &'static str) -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     let handler = move || {
         if flag.swap(true, Ordering::Relaxed) {
             leave_at_once();
+        }
+        if !words.is_empty() {
+            tracing::warn!("{words}");
         }
     };
     ctrlc::set_handler(handler).map_err(uncaught)?;

@@ -1,92 +1,16 @@
 //! `batch` as a person meets it: records, files, exit statuses, kills.
 
+#[path = "support/batch.rs"]
+mod program;
 mod support;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use program::{Scratch, batch, command, lines, records, told, tree};
 use serde_json::{Value, json};
 use support::root;
-
-fn command(arguments: &[&str], out: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mezzavoce"));
-    let voice = format!("tiny={}", root().join("models/tiny").display());
-    command.arg("batch").args(arguments).arg("--out").arg(out).args(["--voice", &voice]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// Runs with the tiny voice. -> exit status and stderr
-fn batch(input: &Path, out: &Path, more: &[&str]) -> (i32, String) {
-    let mut arguments = vec![input.to_str().unwrap()];
-    arguments.extend(more);
-    told(command(&arguments, out).output().unwrap())
-}
-
-fn told(output: Output) -> (i32, String) {
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    (output.status.code().unwrap(), stderr)
-}
-
-struct Scratch {
-    directory: tempfile::TempDir,
-}
-
-impl Scratch {
-    fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn input(&self, bytes: &[u8]) -> PathBuf {
-        let path = self.path("input.jsonl");
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-
-fn records_of(manifest: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(manifest).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn records(out: &Path) -> Vec<Value> {
-    records_of(&out.join("manifest.jsonl"))
-}
-
-/// Every file below `directory` with its bytes.
-fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut waiting = vec![directory.to_path_buf()];
-    while let Some(folder) = waiting.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => waiting.push(path),
-                false => {
-                    let name = path.strip_prefix(directory).unwrap().to_path_buf();
-                    files.insert(name, std::fs::read(&path).unwrap());
-                }
-            }
-        }
-    }
-    files
-}
-
-fn lines(count: usize) -> Vec<u8> {
-    let words = ["river", "stone", "mill", "bridge", "winter"];
-    let line = |n: usize| {
-        let text: Vec<&str> = (0..1 + n % 4).map(|i| words[(n + i) % words.len()]).collect();
-        format!("{}\n", json!({"id": format!("d{}/u{n}", n % 3), "text": text.join(" "), "seed": n}))
-    };
-    (0..count).map(line).collect::<String>().into_bytes()
-}
 
 #[test]
 fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
@@ -143,6 +67,8 @@ fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
     let out = scratch.path("out");
     let (status, stderr) = batch(&scratch.input(&input), &out, &[]);
     assert_eq!(status, 2, "{stderr}");
+    let told = format!("{} of {} lines failed, first line 2 (", bad.len(), bad.len() + 3);
+    assert!(stderr.contains(&told) && stderr.contains("out/manifest.jsonl"), "{stderr}");
     let records = records(&out);
     assert_eq!(records.len(), bad.len() + 3);
     for (at, record) in records.iter().enumerate() {
@@ -166,14 +92,72 @@ fn every_bad_line_has_a_record_and_every_good_one_is_spoken() {
 #[test]
 fn two_lines_that_claim_one_path_stop_everything() {
     let scratch = Scratch::new();
-    for (first, second) in [("a.wav", "./a.wav"), ("a", "a/b.wav"), ("a/b.wav", "a")] {
+    for (first, second, told) in [
+        ("a.wav", "./a.wav", "lines 1 and 2"),
+        (
+            "a",
+            "a/b.wav",
+            "line 2 (INPUT:2) claims the output `a/b.wav`, which lies in what line 1 claims as a file",
+        ),
+        ("a/b.wav", "a", "line 2 (INPUT:2) claims the output `a`, which is a directory for line 1"),
+    ] {
         let line = |output| format!("{}\n", json!({"text": "a", "output": output}));
         let input = scratch.input(format!("{}{}", line(first), line(second)).as_bytes());
         let out = scratch.path("out");
         let (status, stderr) = batch(&input, &out, &[]);
         assert_eq!(status, 2, "{stderr}");
-        assert!(stderr.contains("lines 1 and 2"), "{stderr}");
+        let told = told.replace("INPUT", input.to_str().unwrap());
+        assert!(stderr.contains(&told), "{stderr}");
         assert!(tree(&out).is_empty());
+    }
+}
+
+#[test]
+fn a_refusal_says_what_can_be_mended() {
+    let scratch = Scratch::new();
+    let cases = [
+        (
+            json!({"text": "a", "sample_rate_hz": -1}),
+            "out_of_range",
+            "sample_rate_hz -1 is not in 8000 to 48000",
+        ),
+        (
+            json!({"text": "a", "sample_rate_hz": 1}),
+            "out_of_range",
+            "sample_rate_hz 1 is not in 8000 to 48000",
+        ),
+        (
+            json!({"text": "a", "lead_silence_ms": -1}),
+            "out_of_range",
+            "lead_silence_ms -1 is not in 0 to 10000",
+        ),
+        (json!({"text": "a", "id": "a:b"}), "bad_output", "a colon behind its first letter"),
+        (json!({"text": "a", "lexicon": "Qorvex"}), "invalid_request", "lexicon:1"),
+        (json!({"text": "a", "foo": 1}), "unknown_field", "no field is called `foo` ("),
+        (json!({"text": "a", "voce": 1}), "unknown_field", "is `voice` meant?"),
+        (json!({"text": "a", "output": "q.mp3"}), "bad_output", "ends in .mp3, its encoding is wav"),
+        (json!({"text": "a", "output": "q.raw"}), "bad_output", "ends in .raw"),
+        (json!({"text": "a", "output": "q.WAV", "encoding": "f32le"}), "bad_output", "end it in .f32"),
+    ];
+    let good = [
+        json!({"text": "a", "output": "q.WAV"}),
+        json!({"text": "a", "output": "a.raw", "encoding": "mulaw"}),
+        json!({"text": "a", "output": "v1.2"}),
+        json!({"text": "a", "id": "q.mp3"}),
+    ];
+    let lines = cases.iter().map(|(line, ..)| line).chain(&good).map(|line| format!("{line}\n"));
+    let (input, out) = (scratch.input(lines.collect::<String>().as_bytes()), scratch.path("out"));
+    assert_eq!(batch(&input, &out, &[]).0, 2);
+    let records = records(&out);
+    for ((line, code, why), record) in cases.iter().zip(&records) {
+        let error = &record["error"];
+        assert!(
+            error["code"] == *code && error["message"].as_str().unwrap().contains(why),
+            "{line}: {record}"
+        );
+    }
+    for record in &records[cases.len()..] {
+        assert_eq!(record["status"], "ok", "{record}");
     }
 }
 
@@ -190,47 +174,6 @@ fn a_link_does_not_lead_out() {
     assert_eq!(status, 2, "{stderr}");
     assert_eq!(records(&out)[0]["error"]["code"], "bad_output");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
-}
-
-#[test]
-fn jobs_and_shards_do_not_change_a_byte() {
-    let scratch = Scratch::new();
-    let input = scratch.input(&lines(30));
-    let whole = scratch.path("whole");
-    assert_eq!(batch(&input, &whole, &[]).0, 0);
-    let expected = tree(&whole);
-    assert_eq!(expected.len(), 31);
-
-    let alone = scratch.path("alone");
-    assert_eq!(batch(&input, &alone, &["--jobs", "1"]).0, 0);
-    assert!(tree(&alone) == expected, "--jobs 1 gives other files");
-
-    let shards: Vec<PathBuf> = (0..3).map(|index| scratch.path(&format!("shard{index}"))).collect();
-    let merged = scratch.path("merged");
-    let mut arguments = vec!["--merge"];
-    arguments.extend(shards.iter().map(|shard| shard.to_str().unwrap()));
-    for (index, shard) in shards.iter().enumerate() {
-        if index == 2 {
-            let missing = told(command(&arguments[..3], &merged).output().unwrap());
-            assert!(missing.0 == 2 && missing.1.contains("shard 2 of 3 is missing"), "{}", missing.1);
-        }
-        assert_eq!(batch(&input, shard, &["--shard", &format!("{index}/3")]).0, 0);
-    }
-    let work = shards[1].join(".mezzavoce-batch-1-of-3");
-    std::fs::create_dir(&work).unwrap();
-    let lock = std::fs::File::create(work.join("lock")).unwrap();
-    for (is_spoken, why) in
-        [(true, "shard 1 of 3 is still being spoken"), (false, "shard 1 of 3 is not finished")]
-    {
-        let locked = if is_spoken { lock.try_lock().is_ok() } else { lock.unlock().is_ok() };
-        assert!(locked);
-        let refused = told(command(&arguments, &merged).output().unwrap());
-        assert!(refused.0 == 2 && refused.1.contains(why), "{}", refused.1);
-    }
-    assert!(!merged.join("manifest.jsonl").exists());
-    std::fs::remove_dir_all(&work).unwrap();
-    assert_eq!(told(command(&arguments, &merged).output().unwrap()).0, 0);
-    assert!(tree(&merged) == expected, "the merged shards are other files");
 }
 
 #[test]
@@ -258,6 +201,26 @@ fn a_second_run_redoes_what_is_missing_or_changed_and_nothing_else() {
     let changed = String::from_utf8(lines(6)).unwrap().replace("\"seed\":3", "\"seed\":33");
     std::fs::write(&input, changed).unwrap();
     kept(&["--rate", "1.5"], 1, 5);
+}
+
+#[test]
+fn a_line_that_fails_leaves_the_file_of_an_earlier_run() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let line = |text: &str, speaker: &str| {
+        scratch.input(json!({"id": "a", "text": text, "speaker": speaker}).to_string().as_bytes())
+    };
+    assert_eq!(batch(&line("river", "other"), &out, &[]).0, 0);
+    let finished = std::fs::read(out.join("a.wav")).unwrap();
+    for (text, speaker) in [("river", "nobody"), ("", "other")] {
+        assert_eq!(batch(&line(text, speaker), &out, &[]).0, 2);
+        assert_eq!(records(&out)[0]["status"], "failed");
+        assert!(std::fs::read(out.join("a.wav")).unwrap() == finished, "{text} {speaker}");
+    }
+    // Its bytes are no reason to keep them for another text.
+    let (status, stderr) = batch(&line("stone", "other"), &out, &[]);
+    assert!(status == 0 && stderr.contains("1 spoken, 0 kept"), "{stderr}");
+    assert!(std::fs::read(out.join("a.wav")).unwrap() != finished);
 }
 
 #[test]
@@ -414,6 +377,7 @@ fn check_early_end(status: i32, disturb: impl Fn(&mut Command), signal: Option<i
     }
     let (ended, stderr) = told(child.wait_with_output().unwrap());
     assert_eq!(ended, status, "{stderr}");
+    assert!(stderr.contains(" of 61 lines are done, as far as this run has come: run it again"), "{stderr}");
     assert!(!broken.join("manifest.jsonl").exists() && !broken.join("long.wav").exists());
     let (status, stderr) = batch(&input, &broken, &[]);
     assert_eq!(status, 0, "{stderr}");

@@ -53,6 +53,7 @@ async fn a_crowded_server_speaks_every_line_as_batch_would() {
     });
     let mut text: String = lines.collect();
     text.push_str("{\"text\":\"\"}\n{\"id\":\"nobody\",\"text\":\"a\",\"voice\":\"nobody\"}\n");
+    text.push_str("{\"text\":\"a\",\"speaker\":\"nobody\"}\n{\"text\":\"a\",\"lexicon\":\"Qorvex\"}\n");
     std::fs::write(&input, text).unwrap();
 
     let address = server.address.trim_start_matches("http://").to_owned();
@@ -76,6 +77,7 @@ async fn a_crowded_server_speaks_every_line_as_batch_would() {
         for field in ["line", "status", "samples", "seconds", "steps", "spans", "sha256", "processed_text"] {
             assert_eq!(ours[field], servers[field], "{field}: {servers}");
         }
+        assert_eq!(ours["error"]["code"], servers["error"]["code"], "{ours} {servers}");
     }
     let refused = server.counted("mezzavoce_refusals_total{reason=\"overloaded\"}");
     println!("{refused} refusals, all of them mended by asking again");
@@ -180,5 +182,7 @@ fn a_server_that_is_not_there_ends_the_run_as_one_to_go_on_with() {
     let address = format!("127.0.0.1:{port}");
     let output =
         batch(&input, &scratch.path().join("out"), &["--server", &address, "--server-patience", "500ms"]);
-    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(75) && stderr.contains("refused"), "{stderr}");
+    assert!(stderr.contains("no line was spoken"), "{stderr}");
 }

@@ -16,6 +16,6 @@ while [ $i -lt 40 ]; do
 done > "$work/input.jsonl"
 "$binary" batch "$work/input.jsonl" --out "$work/one" --voice "$voice"
 "$work/venv/bin/python" "$here/batch.py" "$work/input.jsonl" --out "$work/ray" --shards 4 --binary "$binary" -- --voice "$voice"
-rm "$work"/ray/manifest-*-of-4.jsonl
+rm "$work"/ray/manifest-*-of-4.*
 diff -r "$work/one" "$work/ray"
 echo "the same $(ls "$work/one" | wc -l) files"

@@ -22,7 +22,7 @@ use crate::finetune::settings::Settings;
 use crate::finetune::{initial, run_directory};
 use crate::runtime::Accelerator;
 use crate::say::print;
-use crate::signals::interruption;
+use crate::signals::interruption_that_says;
 use crate::voice::Voice;
 
 /// Lines that are left out and named.
@@ -71,7 +71,8 @@ pub fn adapt(args: &Finetune) -> Result<()> {
         None => Origin::Embedded,
     };
     let run = Run::begin(&settings, &place, args.resume, (&voice, origin), &plan, corpus)?;
-    let interrupted = interruption()?;
+    let interrupted =
+        interruption_that_says("saving once this step is taken; another Ctrl-C gives up what is not saved")?;
     let mut progress = Progress::new(settings.max_steps, args.quiet);
     let report = run.go(&mut Door {
         interrupted: &interrupted,

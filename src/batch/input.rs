@@ -5,8 +5,12 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 
+use super::GLANCE;
 use super::line::MAX_LINE_BYTES;
+use super::speak::interrupted;
 use crate::error::{Error, Result};
 
 /// One line of the input.
@@ -30,18 +34,15 @@ pub struct Input {
 }
 
 impl Input {
-    /// `-` is stdin, which is copied to `spool`, since lines are read twice.
-    pub fn open(paths: &[PathBuf], spool: &Path) -> Result<Self> {
+    /// `-` is stdin, which is copied to `spool`, since lines are read twice, unless `stopped` is set meanwhile.
+    pub fn open(paths: &[PathBuf], spool: &Path, stopped: &AtomicBool) -> Result<Self> {
         let mut files = Vec::new();
         for path in paths {
             if path == Path::new("-") {
                 if files.iter().any(|(name, _)| name == "stdin") {
                     return Err(Error::InvalidRequest("stdin can be read once: `-` comes twice".to_owned()));
                 }
-                let mut copy = File::create(spool).map_err(|error| Error::io(spool, error))?;
-                std::io::copy(&mut std::io::stdin().lock(), &mut copy)
-                    .and_then(|_| copy.flush())
-                    .map_err(|error| Error::io(spool, error))?;
+                copy_stdin(spool, stopped)?;
                 files.push(("stdin".to_owned(), spool.to_path_buf()));
                 continue;
             }
@@ -61,6 +62,28 @@ impl Input {
     /// All lines from the first.
     pub fn lines(&self) -> Lines<'_> {
         Lines { files: self.files.iter(), current: None, number: 0 }
+    }
+}
+
+/// Copies stdin to its end into `spool`.
+fn copy_stdin(spool: &Path, stopped: &AtomicBool) -> Result<()> {
+    let mut copy = File::create(spool).map_err(|error| Error::io(spool, error))?;
+    let (sender, receiver) = sync_channel(1);
+    // A thread of its own, since nothing ends a read of a terminal or a pipe where nobody writes.
+    std::thread::spawn(move || {
+        let copied = std::io::copy(&mut std::io::stdin().lock(), &mut copy).and_then(|_| copy.flush());
+        // Whoever has stopped waiting has left.
+        let _ = sender.send(copied);
+    });
+    loop {
+        match receiver.recv_timeout(GLANCE) {
+            Ok(copied) => return copied.map_err(|error| Error::io(spool, error)),
+            Err(RecvTimeoutError::Timeout) if stopped.load(Ordering::Relaxed) => return Err(interrupted()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::Internal("the thread that reads stdin has ended".to_owned()));
+            }
+        }
     }
 }
 

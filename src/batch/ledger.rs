@@ -3,7 +3,7 @@
 //! The journal is appended to, a line a write, so that a kill leaves whole lines and at most one torn one. Never writes
 //! the manifest other than whole.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -42,8 +42,6 @@ pub struct Ledger {
     manifest: Option<File>,
     /// Finished lines of earlier runs, by the beginning of their key: 40 bytes a line.
     finished: HashMap<u64, Place>,
-    /// Hashes of the outputs that earlier runs have written.
-    written: HashSet<u64>,
     /// Records of this run.
     present: Vec<Stretch>,
 }
@@ -67,7 +65,6 @@ impl Ledger {
             step,
             manifest,
             finished: HashMap::new(),
-            written: HashSet::new(),
             present: Vec::new(),
         };
         if let Some(manifest) = &ledger.manifest {
@@ -93,12 +90,10 @@ impl Ledger {
                 return Ok(offset);
             }
             // A line that is none of ours is as good as none: its work is done again.
-            if let Ok(Record { status: Status::Ok, spoken: Some(spoken), output: Some(output), .. }) =
-                serde_json::from_slice(&line)
+            if let Ok(Record { status: Status::Ok, spoken: Some(spoken), .. }) = serde_json::from_slice(&line)
             {
                 let place = Place { in_manifest, offset, length: u32::try_from(length).unwrap_or(0) };
                 self.finished.insert(hash(&spoken.key), place);
-                self.written.insert(hash(&output));
             }
             offset += length as u64;
         }
@@ -111,11 +106,6 @@ impl Ledger {
         let record: Option<Record> = serde_json::from_slice(&line).ok();
         let record = record.filter(|record| record.spoken.as_ref().is_some_and(|spoken| spoken.key == key));
         Ok(record.map(|record| (record, place)))
-    }
-
-    /// Whether an earlier run has written `output`.
-    pub fn has_written(&self, output: &str) -> bool {
-        self.written.contains(&hash(output))
     }
 
     fn read(&mut self, place: Place) -> Result<Vec<u8>> {

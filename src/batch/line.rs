@@ -3,6 +3,7 @@
 //! Never looks at a voice, a file or another line.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -131,17 +132,25 @@ impl Taken {
         }
     }
 
-    fn whole(&mut self, name: &str, most: u64) -> Result<Option<u64>, Refusal> {
+    fn whole(&mut self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Refusal> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match &value {
             Value::Number(number) if number.is_f64() => {
                 return Err(wrong_type(name, "a whole number", &value));
             }
-            Value::Number(number) => number.as_u64().filter(|number| *number <= most),
+            Value::Number(number) => number.as_u64().filter(|number| range.contains(number)),
             other => return Err(wrong_type(name, "a whole number", other)),
         };
-        let refuse = || Refusal::new("out_of_range", format!("{name} {value} is not in 0 to {most}"));
+        let (low, high) = (range.start(), range.end());
+        let refuse = || Refusal::new("out_of_range", format!("{name} {value} is not in {low} to {high}"));
         number.map(Some).ok_or_else(refuse)
+    }
+
+    /// As [`Self::whole`], of 32 bits.
+    fn whole_u32(&mut self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Refusal> {
+        let (low, high) = range.into_inner();
+        let number = self.whole(name, u64::from(low)..=u64::from(high))?;
+        Ok(number.and_then(|number| u32::try_from(number).ok()))
     }
 
     /// The string of the one of `names` that is given.
@@ -213,12 +222,8 @@ fn job(fields: Vec<(String, Value)>, allow_unknown: bool) -> Result<Job, Refusal
     let speaking_rate = speaking_rate(taken.value("speaking_rate"))?;
     let valued = |error: Error| Refusal::new("out_of_range", error.to_string());
     let encoding = taken.string("encoding")?.map(|name| name.parse()).transpose().map_err(valued)?;
-    let rate = taken.whole("sample_rate_hz", u64::from(u32::MAX))?;
-    let sample_rate_hz = rate.map(|rate| within("sample_rate_hz", rate, SAMPLE_RATES_HZ)).transpose()?;
-    let mut silence = |name: &str| {
-        let silence_ms = taken.whole(name, u64::from(u32::MAX))?;
-        silence_ms.map(|silence_ms| within(name, silence_ms, 0..=MAX_SILENCE_MS)).transpose()
-    };
+    let sample_rate_hz = taken.whole_u32("sample_rate_hz", SAMPLE_RATES_HZ)?;
+    let mut silence = |name: &str| taken.whole_u32(name, 0..=MAX_SILENCE_MS);
     let silences = Silences {
         lead_ms: silence("lead_silence_ms")?.unwrap_or(0),
         tail_ms: silence("tail_silence_ms")?.unwrap_or(0),
@@ -240,7 +245,7 @@ fn job(fields: Vec<(String, Value)>, allow_unknown: bool) -> Result<Job, Refusal
         script,
         voice: taken.string("voice")?,
         speaker,
-        seed: taken.whole("seed", u64::MAX)?,
+        seed: taken.whole("seed", 0..=u64::MAX)?,
         speaking_rate,
         encoding,
         sample_rate_hz,
@@ -253,7 +258,7 @@ fn job(fields: Vec<(String, Value)>, allow_unknown: bool) -> Result<Job, Refusal
 
 fn speaker(taken: &mut Taken) -> Result<SpeakerChoice, Refusal> {
     const EMBEDDING: &str = "speaker_embedding";
-    let number = taken.whole("speaker_id", u64::from(u32::MAX))?;
+    let number = taken.whole("speaker_id", 0..=u64::from(u32::MAX))?;
     let named = match (taken.string("speaker")?, number) {
         // Piper's files may say both: the name is what they mean.
         (Some(name), _) => SpeakerChoice::Name(name),
@@ -299,7 +304,10 @@ fn check_names(fields: &[(String, Value)], allow_unknown: bool) -> Result<(), Re
         if allow_unknown || known().any(|known| known == name) {
             continue;
         }
-        let nearest = known().map(|known| (edits(known, name), known)).min().filter(|(edits, _)| *edits <= 3);
+        // Of a short name a few edits make anything.
+        let near = (name.chars().count() / 3).clamp(1, 3);
+        let nearest =
+            known().map(|known| (edits(known, name), known)).min().filter(|(edits, _)| *edits <= near);
         let hint = nearest.map_or_else(String::new, |(_, known)| format!(", is `{known}` meant?"));
         let name = Excerpt(name);
         let reason =
@@ -324,12 +332,6 @@ fn edits(a: &str, b: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(0)
-}
-
-fn within(name: &str, value: u64, range: std::ops::RangeInclusive<u32>) -> Result<u32, Refusal> {
-    let (low, high) = (range.start(), range.end());
-    let refuse = || Refusal::new("out_of_range", format!("{name} {value} is not in {low} to {high}"));
-    u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(refuse)
 }
 
 fn wrong_type(name: &str, wanted: &str, found: &Value) -> Refusal {

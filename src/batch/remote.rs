@@ -8,19 +8,18 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::GLANCE;
 use super::line::Refusal;
 use super::record::Spoken;
-use super::settings::RemoteJob;
+use super::settings::{LEXICON, RemoteJob};
 use super::speak::{Manner, Output, Place, Trouble, interrupted, ready_for, spoken};
 use crate::codec::AudioFormat;
 use crate::error::{Error, Result};
-use crate::transport::client::{RemoteSpeech, ServerAddress, voices};
+use crate::transport::client::{RemoteSpeech, RemoteVoice, ServerAddress, voices};
 
 /// The first wait before a server is asked again; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How often a sleeper looks whether the run was stopped.
-const GLANCE: Duration = Duration::from_millis(50);
 /// More lines than that cannot all be at fault: a server that lists its voices but begins nothing is gone as well.
 const GIVEN_UP_IN_A_ROW: u64 = 64;
 
@@ -49,11 +48,11 @@ impl Server {
         Self { address, patience, spoken: AtomicU64::new(0), given_up: AtomicU64::new(0) }
     }
 
-    /// The names of the server's voices, its first one under the empty name too, and what it tells of each.
+    /// What the server tells of its voices, of its first one under the empty name too.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when nobody answers, or with no voice, for as long as the patience with a line lasts.
-    pub fn voices(&self, stopped: &AtomicBool) -> Result<Vec<(String, String)>> {
+    pub fn voices(&self, stopped: &AtomicBool) -> Result<Vec<RemoteVoice>> {
         self.patiently(stopped, |error| Err(error.into()), || Ok(self.ask_for_voices()?)).map_err(|trouble| {
             match trouble {
                 Trouble::Line(refusal) => Error::Unavailable(refusal.message),
@@ -121,12 +120,12 @@ impl Server {
         Trouble::Line(Refusal::new(code, format!("offered again for {patience_ms} ms, at last: {error}")))
     }
 
-    fn ask_for_voices(&self) -> Result<Vec<(String, String)>> {
+    fn ask_for_voices(&self) -> Result<Vec<RemoteVoice>> {
         let mut voices = voices(&self.address, self.patience.accept)?;
-        let Some((_, first)) = voices.first() else {
+        let Some(first) = voices.first() else {
             return Err(Error::Unavailable(format!("the server at {} has no voice", self.address)));
         };
-        voices.push((String::new(), first.clone()));
+        voices.push(RemoteVoice { name: String::new(), ..first.clone() });
         Ok(voices)
     }
 
@@ -144,7 +143,12 @@ impl Server {
         let format = AudioFormat { encoding: job.request.encoding, sample_rate_hz };
         let written = output.finish(format, account.samples)?;
         let how = Manner { voice: speech.voice().to_owned(), seed: job.request.seed, key: job.key.clone() };
-        Ok(spoken(how, sample_rate_hz, account, speech.notices().to_vec(), written))
+        // A line calls it as we do.
+        let notices = speech.notices().iter().map(|notice| match notice.strip_prefix("custom_dictionary:") {
+            Some(rest) => format!("{LEXICON}:{rest}"),
+            None => notice.clone(),
+        });
+        Ok(spoken(how, sample_rate_hz, account, notices.collect(), written))
     }
 }
 

@@ -2,14 +2,12 @@
 //!
 //! Never holds more than a window of lines, and never leaves a line without a record.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::input::{Input, Line, is_blank};
 use super::ledger::Ledger;
-use super::line::Refusal;
 use super::read;
 use super::record::{Record, Status};
 use super::settings::{Defaults, holds};
@@ -119,7 +117,8 @@ impl Run<'_> {
         let job = match self.source.resolve(job, output.clone(), &self.defaults) {
             Ok(job) => job,
             Err(refusal) => {
-                self.fail(line.number, line.source, id, output, refusal, line.length)?;
+                let record = Record::failed(line.number, line.source, id, Some(output), refusal);
+                self.note(&record, line.length)?;
                 return Ok(None);
             }
         };
@@ -166,28 +165,13 @@ impl Run<'_> {
                     Record { line: number, source, id, output, status: Status::Ok, error: None, spoken };
                 self.note(&record, length)
             }
+            // A file that an earlier run has left there stays: it is finished work, though not of this line.
             Err(Trouble::Line(refusal)) => {
-                self.fail(number, source, id, job.output().to_owned(), refusal, length)
+                let output = Some(job.output().to_owned());
+                self.note(&Record::failed(number, source, id, output, refusal), length)
             }
             Err(Trouble::Run(error)) => Err(error),
         }
-    }
-
-    /// Notes that a line failed; what an earlier run has written in its place says something else by now.
-    fn fail(
-        &self,
-        number: u64,
-        source: String,
-        id: Option<String>,
-        output: String,
-        refusal: Refusal,
-        length: u64,
-    ) -> Result<()> {
-        let path: PathBuf = self.place.out.join(&output);
-        if locked(&self.ledger).has_written(&output) && path.is_file() {
-            std::fs::remove_file(&path).map_err(|error| Error::io(&path, error))?;
-        }
-        self.note(&Record::failed(number, source, id, Some(output), refusal), length)
     }
 
     fn note(&self, record: &Record, length: u64) -> Result<()> {

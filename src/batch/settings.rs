@@ -15,8 +15,11 @@ use crate::error::{Error, Excerpt, Result};
 use crate::repertoire::{Repertoire, ServedVoice};
 use crate::synthesizer::Script;
 use crate::text::{DateOrder, Lexicon, Markup, Reading};
-use crate::transport::client::{RemoteRequest, RemoteSpeaker};
+use crate::transport::client::{RemoteRequest, RemoteSpeaker, RemoteVoice};
 use crate::voice::{Speakers, embedded_files};
+
+/// What a line calls its own pronunciations.
+pub const LEXICON: &str = "lexicon";
 
 /// What the command line says for lines that do not.
 #[derive(Debug, Clone)]
@@ -30,8 +33,12 @@ pub struct Defaults {
     pub date_order: DateOrder,
     /// The program, ONNX Runtime, the device and the lexicon of the run; or the server.
     pub run_hash: String,
+    /// Of what the shards of a run must all be spoken by, beside the voices.
+    pub versions: Vec<(&'static str, String)>,
     /// A hash of each voice's files and what they are executed in, by its name; of a server's, what it tells of it.
     pub voice_hashes: Vec<(String, String)>,
+    /// What a server has told of its voices.
+    pub remote_voices: Vec<RemoteVoice>,
 }
 
 /// A job with everything decided.
@@ -66,11 +73,19 @@ pub fn resolve_for_server(job: Job, output: String, defaults: &Defaults) -> Resu
             return Err(Refusal::new("unsupported_field", reason));
         }
     };
+    let asked = job.voice.clone().unwrap_or_default();
+    let voices = &defaults.remote_voices;
+    let voice = voices.iter().find(|voice| voice.name == asked).ok_or_else(|| {
+        let names: Vec<&str> = voices.iter().map(|voice| voice.name.as_str()).collect();
+        unknown_voice(&asked, names.into_iter().filter(|name| !name.is_empty()).collect())
+    })?;
+    check_speaker(voice, speaker.as_ref())?;
+    parse_lexicon(job.lexicon.as_deref())?;
     // Of phonemes nothing is read: what is not asked for must not be sent.
     let reads = !matches!(job.script, Script::Phonemes(_));
     let request = RemoteRequest {
         script: job.script,
-        voice: job.voice.unwrap_or_default(),
+        voice: asked,
         speaker,
         seed: job.seed.unwrap_or(defaults.seed),
         speaking_rate: job.speaking_rate.unwrap_or(defaults.speaking_rate),
@@ -81,7 +96,7 @@ pub fn resolve_for_server(job: Job, output: String, defaults: &Defaults) -> Resu
         sample_rate_hz: job.sample_rate_hz.or(defaults.sample_rate_hz),
         silences: job.silences,
     };
-    let voice = defaults.voice_hashes.iter().find(|(name, _)| *name == request.voice).map(|(_, told)| told);
+    let voice = Some(&voice.identity);
     let key = format!("{:?}", (&defaults.run_hash, voice, &request, &output));
     let key = hex(&Sha256::digest(key.as_bytes()));
     Ok(RemoteJob { request, output, key })
@@ -97,8 +112,7 @@ pub fn resolve(
     let asked = job.voice.as_deref().unwrap_or_default();
     let voice = voices.find(asked).ok_or_else(|| {
         let names: Vec<String> = voices.voices().iter().map(|voice| voice.name.clone()).collect();
-        let names = crate::error::listed(names.iter().map(String::as_str));
-        Refusal::new("unknown_voice", format!("no voice is called `{}`: there is {names}", Excerpt(asked)))
+        unknown_voice(asked, names.iter().map(String::as_str).collect())
     })?;
     if matches!(job.script, Script::Phonemes(_)) && !voice.spells_ipa {
         let reason =
@@ -107,9 +121,8 @@ pub fn resolve(
     }
     let speaker = embedding(or_default(job.speaker, defaults), &voice.speakers)?;
     let invalid = |error: Error| Refusal::new("invalid_request", error.to_string());
-    let lexicon = job.lexicon.as_deref().filter(|text| !text.is_empty());
-    let lexicon_text = lexicon.unwrap_or_default().to_owned();
-    let lexicon = lexicon.map(Lexicon::parse_custom_dictionary).transpose().map_err(invalid)?.map(Arc::new);
+    let lexicon = parse_lexicon(job.lexicon.as_deref())?.map(Arc::new);
+    let lexicon_text = job.lexicon.unwrap_or_default();
     let reading = Reading {
         markup: job.markup.unwrap_or(defaults.markup),
         date_order: job.date_order.unwrap_or(defaults.date_order),
@@ -137,6 +150,35 @@ pub fn resolve(
     );
     let key = hex(&Sha256::digest(told.as_bytes()));
     Ok(Resolved { voice, script: job.script, reading, stream, format, silences: job.silences, output, key })
+}
+
+fn unknown_voice(asked: &str, names: Vec<&str>) -> Refusal {
+    let names = crate::error::listed(names.into_iter());
+    Refusal::new("unknown_voice", format!("no voice is called `{}`: there is {names}", Excerpt(asked)))
+}
+
+/// Refuses a speaker whom the server's `voice` does not know, as a voice here would.
+fn check_speaker(voice: &RemoteVoice, speaker: Option<&RemoteSpeaker>) -> Result<(), Refusal> {
+    let ways = || match crate::error::listed(voice.speakers.iter().map(String::as_str)) {
+        names if names.is_empty() => "give an embedding".to_owned(),
+        names => format!("give one of its speakers ({names}) or an embedding"),
+    };
+    let refuse =
+        |why: String| Err(Refusal::new("unknown_speaker", format!("the server's voice {why}: {}", ways())));
+    match speaker {
+        Some(RemoteSpeaker::Name(name)) if !voice.speakers.contains(name) => {
+            refuse(format!("has no speaker `{}`", Excerpt(name)))
+        }
+        None if !voice.has_default_speaker => refuse("has no default speaker".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// The pronunciations of one line, if it has any.
+fn parse_lexicon(text: Option<&str>) -> Result<Option<Lexicon>, Refusal> {
+    let text = text.filter(|text| !text.is_empty());
+    let lexicon = text.map(|text| Lexicon::parse_pairs(text, LEXICON)).transpose();
+    lexicon.map_err(|error| Refusal::new("invalid_request", error.to_string()))
 }
 
 fn or_default(speaker: SpeakerChoice, defaults: &Defaults) -> SpeakerChoice {
@@ -168,7 +210,6 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// A hash of what a voice directory holds, by the kinds of files that a voice is made of, or of the built-in voice.
 pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
-    const KINDS: [&str; 7] = ["json", "toml", "safetensors", "bin", "model", "npy", "txt"];
     let mut hasher = Sha256::new();
     let Some(directory) = directory else {
         for (path, bytes) in embedded_files() {
@@ -182,15 +223,19 @@ pub fn voice_hash(directory: Option<&Path>) -> Result<String> {
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         for path in paths {
-            let is_part =
-                path.extension().and_then(|kind| kind.to_str()).is_some_and(|kind| KINDS.contains(&kind));
-            if is_part && path.is_file() {
+            if is_voice_file(&path) && path.is_file() {
                 hasher.update(path.strip_prefix(directory).unwrap_or(&path).as_os_str().as_encoded_bytes());
                 hasher.update(file_hash(&path)?);
             }
         }
     }
     Ok(hex(&hasher.finalize()))
+}
+
+/// Whether a file with the name of `path` may be part of a voice.
+pub fn is_voice_file(path: &Path) -> bool {
+    const KINDS: [&str; 7] = ["json", "toml", "safetensors", "bin", "model", "npy", "txt"];
+    path.extension().and_then(|kind| kind.to_str()).is_some_and(|kind| KINDS.contains(&kind))
 }
 
 /// Whether `path` is a regular file, no link, of `bytes` with this SHA-256. One that cannot be read is not.

@@ -16,9 +16,9 @@ use super::settings::{
 use super::speak::{Place, Trouble, speak};
 use crate::cli::{Batch, threads};
 use crate::engine::EngineOptions;
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 use crate::repertoire::{Repertoire, VoiceOptions, VoiceSource};
-use crate::runtime::{Runtime, library};
+use crate::runtime::{Accelerator, Runtime, library};
 use crate::telemetry::Metrics;
 use crate::voice::{embedding_of_file, is_embedding_file};
 
@@ -82,7 +82,7 @@ impl Work {
 /// What keeps the voices from being loaded or the server from being asked, and [`Error::InvalidRequest`] for a
 /// `--speaker` that no voice takes.
 pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> {
-    let defaults = |speaker, run_hash, voice_hashes| Defaults {
+    let defaults = |speaker, run_hash, versions, voice_hashes, remote_voices| Defaults {
         speaker,
         seed: args.seed,
         speaking_rate: args.rate,
@@ -91,14 +91,23 @@ pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> 
         markup: args.markup,
         date_order: args.date_order,
         run_hash,
+        versions,
         voice_hashes,
+        remote_voices,
     };
     if let Some(address) = &args.server {
         let patience = Patience { accept: args.server_timeout, line: args.server_patience };
         let server = Server::new(address.clone(), patience);
-        let voice_hashes = server.voices(stopped)?;
+        let voices = server.voices(stopped)?;
+        let voice_hashes = voices.iter().map(|voice| (voice.name.clone(), voice.identity.clone())).collect();
         let speaker = speaker(args, |_| false)?;
-        let defaults = defaults(speaker, format!("server {address}"), voice_hashes);
+        if let SpeakerChoice::Name(name) = &speaker
+            && !voices.iter().any(|voice| voice.speakers.contains(name))
+        {
+            let reason = format!("--speaker: no voice of the server has a speaker `{}`", Excerpt(name));
+            return Err(Error::InvalidRequest(reason));
+        }
+        let defaults = defaults(speaker, format!("server {address}"), Vec::new(), voice_hashes, voices);
         return Ok((Source::Server(Arc::new(server)), defaults));
     }
     let sources = match args.voices.as_slice() {
@@ -123,7 +132,16 @@ pub fn source(args: &Batch, stopped: &AtomicBool) -> Result<(Source, Defaults)> 
         runtime.version(),
         args.runtime.device
     );
-    let defaults = defaults(speaker, run_hash, hashes.collect::<Result<_>>()?);
+    let device = match args.runtime.device {
+        Accelerator::Cpu => "cpu",
+        Accelerator::Cuda(_) => "cuda",
+    };
+    let versions = vec![
+        ("the program's version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("ONNX Runtime", runtime.version().to_string()),
+        ("--device", device.to_owned()),
+    ];
+    let defaults = defaults(speaker, run_hash, versions, hashes.collect::<Result<_>>()?, Vec::new());
     Ok((Source::Voices(Box::new(repertoire)), defaults))
 }
 

@@ -19,6 +19,10 @@ pub struct Totals {
     kept: u64,
     skipped: u64,
     failures: BTreeMap<String, u64>,
+    /// The line of the first failure, and the sentence that tells of it.
+    first_failure: Option<(u64, String)>,
+    /// Lines that the run should come to.
+    pub expected: u64,
     /// Seconds of audio, and of those how many are from now.
     audio_s: f64,
     new_audio_s: f64,
@@ -29,6 +33,14 @@ impl Totals {
     pub fn note(&mut self, record: &Record, is_kept: bool) {
         let seconds = record.spoken.as_ref().map_or(0.0, |spoken| spoken.seconds);
         self.audio_s += seconds;
+        if record.status == Status::Failed
+            && self.first_failure.as_ref().is_none_or(|(line, _)| record.line < *line)
+        {
+            let why = record.error.as_ref();
+            let why = why.map_or_else(String::new, |why| format!(": {}: {}", why.code, why.message));
+            let told = format!("line {} ({}){why}", record.line, record.source);
+            self.first_failure = Some((record.line, told));
+        }
         match (record.status, &record.error) {
             (Status::Skipped, _) => self.skipped += 1,
             (Status::Failed, Some(error)) => *self.failures.entry(error.code.clone()).or_default() += 1,
@@ -43,6 +55,10 @@ impl Totals {
 
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
+    }
+
+    pub fn first_failure(&self) -> Option<&str> {
+        self.first_failure.as_ref().map(|(_, told)| told.as_str())
     }
 
     pub fn lines(&self) -> u64 {
@@ -80,15 +96,16 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A run over `bytes` of input.
-    pub fn new(bytes: u64) -> Self {
+    /// A run over `lines` of `bytes` together.
+    pub fn new(bytes: u64, lines: u64) -> Self {
         let bar = if std::io::stderr().is_terminal() {
             let style = ProgressStyle::with_template("{bar:32} {percent}%, {msg}, {eta} left");
             ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         } else {
             ProgressBar::hidden()
         };
-        Self { bar, began: Instant::now(), totals: Mutex::default() }
+        let totals = Totals { expected: lines, ..Totals::default() };
+        Self { bar, began: Instant::now(), totals: Mutex::new(totals) }
     }
 
     pub fn noted(&self, record: &Record, length: u64) {

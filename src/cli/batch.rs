@@ -48,9 +48,35 @@ impl FromStr for Shard {
     }
 }
 
+/// What says how lines are spoken, and nothing where finished files are joined.
+const NOT_FOR_MERGE: [&str; 21] = [
+    "shard",
+    "allow_unknown",
+    "voices",
+    "lexicon",
+    "server",
+    "server_timeout",
+    "server_patience",
+    "speaker",
+    "seed",
+    "rate",
+    "encoding",
+    "sample_rate_hz",
+    "markup",
+    "date_order",
+    "jobs",
+    "threads",
+    "kv_cache_mib",
+    "precision",
+    "device",
+    "onnxruntime",
+    "offline",
+];
+
 #[derive(Debug, Args)]
 pub struct Batch {
-    /// JSONL files, a line for every text; - is stdin. With --merge: output directories of shards
+    /// JSONL files, a line for every text; - is stdin, which is read to its end before anything is spoken. With
+    /// --merge: output directories of shards
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
@@ -63,7 +89,7 @@ pub struct Batch {
     pub shard: Option<Shard>,
 
     /// Join what all shards have written into one directory and one manifest
-    #[arg(long, conflicts_with = "shard")]
+    #[arg(long, conflicts_with_all = NOT_FOR_MERGE)]
     pub merge: bool,
 
     /// Take lines with fields that nobody knows

@@ -18,7 +18,11 @@ pub const PREFIX: &str = ".mezzavoce-";
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refused = |e| Error::io(path, e);
-    let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(directory).map_err(refused)?;
+    let mut builder = tempfile::Builder::new();
+    // As a new file has them, less what the umask takes away: a voice may be served by somebody else.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.prefix(PREFIX).tempfile_in(directory).map_err(refused)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(refused)?;
     file.persist(path).map_err(|e| refused(e.error))?;
     // A rename is on the disk when its directory is; where directories cannot be opened the system sees to it.

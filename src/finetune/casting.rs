@@ -60,8 +60,12 @@ impl Casting {
             (name, embedding)
         });
         let learned: BTreeMap<String, Vec<f32>> = learned.collect();
-        let only = learned.keys().next().filter(|_| learned.len() == 1).cloned();
-        let default = only.or_else(|| voice.speakers.default.clone());
+        let mut clips: BTreeMap<String, usize> = BTreeMap::new();
+        utterances.iter().map(name).for_each(|name| *clips.entry(name).or_default() += 1);
+        // Whoever the voice spoke as before, if they are in the recordings, else whoever has most of them.
+        let before = voice.speakers.default.clone().filter(|name| learned.contains_key(name));
+        let most = clips.into_iter().max_by_key(|(_, clips)| *clips).map(|(name, _)| name);
+        let default = before.or(most);
         let speakers = utterances.iter().map(|utterance| Speaker::Learned(name(utterance))).collect();
         Ok(Self { speakers, learned, default, ..Self::default() })
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use safetensors::SafeTensors;
+use sha2::{Digest, Sha256};
 
 use super::average::Average;
 use super::optimizer::Values;
@@ -21,6 +22,8 @@ const AVERAGE: &str = "average";
 const RUN: &str = "run";
 const PROGRESS: &str = "progress";
 const SCALER: &str = "scaler";
+/// A hash of all tensors: a file that a disk has bent goes on nowhere.
+const SHA256: &str = "sha256";
 /// How the notes of whoever runs the trainer begin.
 const NOTE: &str = "note.";
 
@@ -48,6 +51,7 @@ impl Trainer {
             (RUN.to_owned(), run.to_owned()),
             (PROGRESS.to_owned(), format!("{taken} {tried}")),
             (SCALER.to_owned(), scaler),
+            (SHA256.to_owned(), digest(tensors.iter().map(|(name, tensor)| (name.as_str(), &*tensor.data)))),
         ];
         tensor_file::write(path, tensors, notes.chain(own).collect())
     }
@@ -72,6 +76,10 @@ impl Trainer {
         let was = entry(RUN)?;
         if was != run {
             return Err(broken(format!("it is of another run: {was}; this one is {run}")));
+        }
+        let tensors = file.iter().map(|(name, tensor)| (name, tensor.data()));
+        if *entry(SHA256)? != digest(tensors) {
+            return Err(broken("it is damaged: its values are not those that were saved".to_owned()));
         }
         let progress =
             numbers::<2, u64>(entry(PROGRESS)?).ok_or_else(|| broken("its progress".to_owned()))?;
@@ -108,6 +116,18 @@ impl Trainer {
         let notes = metadata.into_iter();
         Ok(notes.filter_map(|(key, text)| Some((key.strip_prefix(NOTE)?.to_owned(), text))).collect())
     }
+}
+
+/// Of tensors in any order.
+fn digest<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut tensors: Vec<_> = tensors.collect();
+    tensors.sort_unstable_by_key(|(name, _)| *name);
+    let mut hash = Sha256::new();
+    for (name, data) in tensors {
+        hash.update(name);
+        hash.update(data);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn numbers<const N: usize, T: std::str::FromStr>(text: &str) -> Option<[T; N]> {

@@ -83,18 +83,17 @@ pub fn write_weights(trainer: &Trainer, voice: &Voice, directory: &Path) -> Resu
     tensor_file::write(&directory.join(WEIGHTS), tensors, metadata)
 }
 
-/// Gives the voice in `directory` more `speakers`, and `default` as the one who speaks when nobody says.
+/// Gives the voice in `directory`, which was made of the one called `before`, its own `name`, more `speakers`, and
+/// `default` as the one who speaks when nobody says.
 ///
 /// # Errors
 /// [`Error::InvalidVoice`] for a `voice.toml` that is none, [`Error::Io`] when the disk refuses.
-pub fn write_speakers(
+pub fn write_manifest(
     directory: &Path,
+    (before, name): (&str, &str),
     speakers: &[(String, Vec<f32>)],
     default: Option<&str>,
 ) -> Result<()> {
-    if speakers.is_empty() && default.is_none() {
-        return Ok(());
-    }
     let path = directory.join("voice.toml");
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -109,6 +108,17 @@ pub fn write_speakers(
             _ => Err(broken(format!("`{name}` is no table"))),
         }
     };
+    let mut voice = table(&mut manifest, "voice")?;
+    let text = |voice: &Table, key: &str| voice.get(key).and_then(Value::as_str).map(str::to_owned);
+    if text(&voice, "name").as_deref() != Some(name) {
+        let licence = text(&voice, "licence").map_or_else(String::new, |licence| format!(" ({licence})"));
+        // What was learned is not the old voice's to license.
+        let licence = format!("adapted from `{before}`{licence} on recordings whose terms hold too");
+        voice.insert("licence".to_owned(), Value::String(licence));
+        voice.insert("description".to_owned(), Value::String(format!("`{before}`, fine-tuned")));
+        voice.insert("name".to_owned(), Value::String(name.to_owned()));
+    }
+    manifest.insert("voice".to_owned(), Value::Table(voice));
     if let Some(default) = default {
         let mut speaker = table(&mut manifest, "speaker")?;
         speaker.insert("default".to_owned(), Value::String(default.to_owned()));

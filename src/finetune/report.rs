@@ -61,6 +61,12 @@ impl fmt::Display for Report {
         let [first, last, best] =
             [self.first_validation, self.last_validation, self.best_validation].map(value);
         writeln!(f, "validation {first} -> {last}, best {best}; the voice has step {}", self.exported_step)?;
+        if self.exported_step == 0 {
+            writeln!(
+                f,
+                "           nothing was better than the voice it began with: its weights are as they were"
+            )?;
+        }
         writeln!(f, "time       {:.3} s a step, {:.1} s in all", self.seconds_per_step, self.wall_seconds)?;
         let BytesPerParameter { weights, gradients, residual, states, average } = self.bytes_per_parameter;
         let all = weights + gradients + residual + states + average;

@@ -146,6 +146,8 @@ impl<'a> Run<'a> {
         if home.checkpoint().is_file() {
             course = course.resumed(&trainer.restore(&home.checkpoint(), &identity)?)?;
             tracing::info!("going on after step {}", trainer.progress().taken);
+        } else if resume {
+            home.check_unsaved(settings.save_every)?;
         }
         let tried = trainer.progress().tried;
         Ok(Self {

@@ -3,7 +3,7 @@
 //! The voice lies in the directory itself, in the Hugging Face layout, and what the run knows of itself in `finetune`
 //! below it. Never overwrites a voice or a run that it was not told to go on with.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -13,13 +13,16 @@ use super::settings::differences;
 use crate::error::{Error, Result};
 
 /// Where a run puts things.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RunDirectory {
     out: PathBuf,
+    /// Held as long as the run writes here.
+    lock: Option<File>,
 }
 
 const RUN: &str = "finetune";
 const IDENTITY: &str = "run.json";
+const LOCK: &str = "lock";
 
 impl RunDirectory {
     /// Takes `out` for a run of this `identity`, to go on with the one that is there where `resume` says so.
@@ -28,11 +31,17 @@ impl RunDirectory {
     /// [`Error::InvalidRequest`] when a run or a voice is there that must not be touched, [`Error::Io`] when the disk
     /// refuses.
     pub fn open(out: &Path, resume: bool, identity: &Map<String, Value>) -> Result<Self> {
-        let directory = Self { out: out.to_owned() };
+        let mut directory = Self { out: out.to_owned(), lock: None };
         directory.check(resume)?;
         for folder in [directory.run(), directory.samples(), directory.pictures()] {
             fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
         }
+        let lock = directory.run().join(LOCK);
+        let file = File::create(&lock).map_err(|e| Error::io(&lock, e))?;
+        if file.try_lock().is_err() {
+            return Err(Error::Unavailable(format!("another run writes to {}", out.display())));
+        }
+        directory.lock = Some(file);
         let path = directory.run().join(IDENTITY);
         match fs::read(&path) {
             Ok(bytes) => {
@@ -85,8 +94,24 @@ impl RunDirectory {
     /// # Errors
     /// As [`Self::open`].
     pub fn check_free(out: &Path, resume: bool) -> Result<()> {
-        let directory = Self { out: out.to_owned() };
+        let directory = Self { out: out.to_owned(), lock: None };
         if resume { Ok(()) } else { directory.check(false) }
+    }
+
+    /// Whether a run without a checkpoint may begin again: it had not come to its first one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] when its steps say that there was one.
+    pub fn check_unsaved(&self, save_every: u64) -> Result<()> {
+        let rows = fs::read_to_string(self.metrics()).map_or(0, |text| text.lines().count().saturating_sub(1))
+            as u64;
+        if !self.report().exists() && (save_every == 0 || rows <= save_every) {
+            return Ok(());
+        }
+        Err(Error::InvalidRequest(format!(
+            "{} is gone, though {rows} steps were taken: there is nothing to go on from; another --out begins anew",
+            self.checkpoint().display()
+        )))
     }
 
     /// Takes away the halves of files that a kill has left.
@@ -150,8 +175,10 @@ mod tests {
         let out = directory.path().join("voice");
         let refused =
             |out: &Path, resume, lr| RunDirectory::open(out, resume, &identity(lr)).unwrap_err().to_string();
-        let home = RunDirectory::open(&out, true, &identity("1")).unwrap();
+        let mut home = RunDirectory::open(&out, true, &identity("1")).unwrap();
         assert!(refused(&out, false, "1").contains("--resume goes on with it"));
+        assert!(refused(&out, true, "1").contains("another run writes to"));
+        drop(home.lock.take());
         assert!(refused(&out, true, "2").contains("lr was \"1\" and is \"2\""));
         fs::write(home.run().join(".mezzavoce-half"), b"half").unwrap();
         RunDirectory::open(&out, true, &identity("1")).unwrap();

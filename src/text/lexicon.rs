@@ -121,8 +121,15 @@ impl Lexicon {
     /// # Errors
     /// As [`Self::parse_tsv`].
     pub fn parse_custom_dictionary(text: &str) -> Result<Self> {
-        const NAME: &str = "custom_dictionary";
-        custom_dictionary::parse(text_of(text.as_bytes(), NAME, MAX_CUSTOM_DICTIONARY_BYTES)?, NAME)
+        Self::parse_pairs(text, "custom_dictionary")
+    }
+
+    /// As [`Self::parse_custom_dictionary`], from a field that a message calls `name`.
+    ///
+    /// # Errors
+    /// As [`Self::parse_tsv`].
+    pub fn parse_pairs(text: &str, name: &str) -> Result<Self> {
+        custom_dictionary::parse(text_of(text.as_bytes(), name, MAX_CUSTOM_DICTIONARY_BYTES)?, name)
     }
 
     /// What the grapheme `word` sounds like: an exact entry, or one that ignores case.

@@ -191,12 +191,21 @@ impl RemoteSpeech {
     }
 }
 
-/// The voices of the server at `address`, its first voice first: the name of each, and all that the server tells of
-/// it which may change how it sounds, its own version and plan included. Not what the voice's files hold.
+/// What a server tells of one of its voices.
+#[derive(Debug, Clone)]
+pub struct RemoteVoice {
+    pub name: String,
+    pub speakers: Vec<String>,
+    pub has_default_speaker: bool,
+    /// All that may change how it sounds, the server's version and plan included. Not what the voice's files hold.
+    pub identity: String,
+}
+
+/// The voices of the server at `address`, its first voice first.
 ///
 /// # Errors
 /// [`Error::Unavailable`] when nobody answers there within `timeout`.
-pub fn voices(address: &ServerAddress, timeout: Duration) -> Result<Vec<(String, String)>> {
+pub fn voices(address: &ServerAddress, timeout: Duration) -> Result<Vec<RemoteVoice>> {
     let tokio = Builder::new_current_thread().enable_all().build();
     let tokio = tokio.map_err(|error| Error::Internal(format!("no thread for the network: {error}")))?;
     let asked = async {
@@ -210,13 +219,14 @@ pub fn voices(address: &ServerAddress, timeout: Duration) -> Result<Vec<(String,
         tokio.block_on(async { tokio::time::timeout(timeout, asked).await.map_err(silent)? })?;
     let told = |mut voice: pb::VoiceInfo| {
         let name = std::mem::take(&mut voice.name);
+        let (speakers, has_default_speaker) = (voice.speakers.clone(), !voice.default_speaker.is_empty());
         (voice.licence, voice.description) = Default::default();
         let plan = server.plans.iter().find(|plan| plan.voice == name);
         // How many speak together changes no sound, nor does the reason for it.
         let plan =
             plan.map(|plan| (&plan.precision, &plan.device, &plan.encoder, &plan.decoder, &plan.vocoder));
         let identity = format!("{:?}", (&server.version, &server.onnx_runtime, voice, plan));
-        (name, identity)
+        RemoteVoice { name, speakers, has_default_speaker, identity }
     };
     Ok(listed.into_iter().map(told).collect())
 }
@@ -228,7 +238,11 @@ fn silent(address: &ServerAddress, timeout: Duration) -> Error {
 
 async fn connect(address: &ServerAddress) -> Result<SpeechClient<Channel>> {
     let nobody = |error: tonic::transport::Error| {
-        let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        // The innermost cause is what a person can mend: a refusal, or a host that nobody knows.
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
         Error::Unavailable(format!("no server at {address}: {cause}"))
     };
     // A server that dies later than it accepts is noticed by its silence.

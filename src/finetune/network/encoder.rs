@@ -20,6 +20,16 @@ impl Network<'_> {
         mask: Tensor<4>,
         dropout: &mut Dropout,
     ) -> Tensor<3> {
+        let mut x = self.embed(weights, batch, dropout);
+        let relative = self.relative_positions(weights, batch.tokens());
+        for layer in 0..self.config.encoder_layers {
+            x = self.encoder_layer(weights, layer, [x, relative.clone()], mask.clone(), dropout);
+        }
+        x
+    }
+
+    /// The tokens with their places. -> [batch, tokens, hidden]
+    pub(super) fn embed(&self, weights: &Parameters, batch: &Batch, dropout: &mut Dropout) -> Tensor<3> {
         let (math, rates) = (&self.arithmetic, &self.config.training);
         let (rows, tokens) = (batch.ids.len(), batch.tokens());
         let padded = |ids: &Vec<i64>| {
@@ -33,24 +43,34 @@ impl Network<'_> {
         let positions = math.stream(self.positions(tokens)) * math.stream(alpha).unsqueeze();
         let x = dropout.apply(math.stream(embedded) + positions, rates.positional_dropout);
         let x = self.norm(weights, ENCODER_NORM, x);
-        let mut x = dropout.apply(x, rates.hidden_dropout);
+        dropout.apply(x, rates.hidden_dropout)
+    }
 
-        let relative = self.relative_positions(weights, tokens);
-        for layer in (0..self.config.encoder_layers).map(encoder_layer) {
-            let bias = |q| self.relative_scores(q, relative.clone()) + mask.clone();
-            let module = format!("{layer}.{ENCODER_ATTENTION}");
-            let heads = self.config.encoder_attention_heads;
-            let (attended, _) =
-                self.attention(weights, &module, heads, [x.clone(), x.clone()], bias, dropout);
-            let attended = dropout.apply(attended, rates.hidden_dropout);
-            x = self.norm(weights, &format!("{layer}.{ENCODER_ATTENTION_NORM}"), math.add(x, attended));
-            x = self.feed_forward(weights, &layer, x, dropout);
-        }
-        x
+    /// Layer `number` over the tokens [batch, tokens, hidden], whose distances are `relative`.
+    pub(super) fn encoder_layer(
+        &self,
+        weights: &Parameters,
+        number: usize,
+        [x, relative]: [Tensor<3>; 2],
+        mask: Tensor<4>,
+        dropout: &mut Dropout,
+    ) -> Tensor<3> {
+        let layer = encoder_layer(number);
+        let module = format!("{layer}.{ENCODER_ATTENTION}");
+        let heads = self.config.encoder_attention_heads;
+        let bias = |q| self.relative_scores(q, relative) + mask;
+        let (attended, _) = self.attention(weights, &module, heads, [x.clone(), x.clone()], bias, dropout);
+        let attended = dropout.apply(attended, self.config.training.hidden_dropout);
+        let x = self.norm(
+            weights,
+            &format!("{layer}.{ENCODER_ATTENTION_NORM}"),
+            self.arithmetic.add(x, attended),
+        );
+        self.feed_forward(weights, &layer, x, dropout)
     }
 
     /// The learned vector of every distance between two tokens. -> [tokens, tokens, head_dim]
-    fn relative_positions(&self, weights: &Parameters, tokens: usize) -> Tensor<3> {
+    pub(super) fn relative_positions(&self, weights: &Parameters, tokens: usize) -> Tensor<3> {
         let reach = self.config.encoder_max_relative_position as i64;
         let tokens_i64 = tokens as i64;
         let distance =

@@ -1,7 +1,7 @@
 //! A batch in, each gradient out as soon as it is complete, and gone before the next part of the network is looked at.
 //!
-//! The network runs in parts: encoder, prenet, every decoder layer, heads with postnet. Each begins at a detached leaf,
-//! and the parts are differentiated from the last to the first, the gradient of a leaf being what the part before it is
+//! The network runs in parts: embedding, every encoder layer, prenet, every decoder layer, heads with postnet. Each begins
+//! at a detached leaf, and the parts are differentiated from the last to the first, the gradient of a leaf being what the part before it is
 //! differentiated with. burn has no hook in its backward pass; this needs none. At no time are there more gradients than
 //! one part has. Never sums batches, and cannot know the norm of all gradients: whoever clips or scales by what all of
 //! them say cannot use it.
@@ -18,10 +18,13 @@ pub type Take<'a> = dyn FnMut(&mut Parameters, &str, Values) -> Result<()> + 'a;
 
 /// The part of the network that the tensor called `name` belongs to.
 pub fn part(name: &str) -> &str {
-    const LAYERS: &str = "speecht5.decoder.wrapped_decoder.layers.";
+    const LAYERS: [&str; 2] =
+        ["speecht5.decoder.wrapped_decoder.layers.", "speecht5.encoder.wrapped_encoder.layers."];
     const PRENET: &str = "speecht5.decoder.prenet";
-    if let Some(number) = name.strip_prefix(LAYERS).and_then(|rest| rest.find('.')) {
-        return &name[..LAYERS.len() + number];
+    for layers in LAYERS {
+        if let Some(number) = name.strip_prefix(layers).and_then(|rest| rest.find('.')) {
+            return name.get(..layers.len() + number).unwrap_or(name);
+        }
     }
     if name.starts_with(LEARNED_SPEAKERS) {
         return PRENET;
@@ -39,7 +42,9 @@ struct Part<const D: usize> {
 
 impl<const D: usize> Part<D> {
     fn new(output: Tensor<D>) -> Self {
-        let leaf = output.clone().detach().require_grad();
+        let leaf = output.clone().detach();
+        // Where nothing before it learns, nothing asks how it is to be moved.
+        let leaf = if output.is_tracked() { leaf.require_grad() } else { leaf };
         Self { output, leaf }
     }
 
@@ -68,13 +73,21 @@ impl Network<'_> {
         take: &mut Take,
     ) -> Result<Loss> {
         let mask = self.token_mask(batch);
-        let encoder = Part::new(self.encode(weights, batch, mask.clone(), dropout));
+        let embedded = Part::new(self.embed(weights, batch, dropout));
+        let distances = Part::new(self.relative_positions(weights, batch.tokens()));
+        let mut encoder: Vec<Part<3>> = Vec::new();
+        for layer in 0..self.config.encoder_layers {
+            let x = encoder.last().unwrap_or(&embedded).leaf.clone();
+            let inputs = [x, distances.leaf.clone()];
+            encoder.push(Part::new(self.encoder_layer(weights, layer, inputs, mask.clone(), dropout)));
+        }
+        let encoded = encoder.last().unwrap_or(&embedded).leaf.clone();
         let prenet = Part::new(self.prenet(weights, batch, dropout));
         let mut x = prenet.leaf.clone();
         let masks = [self.causal_mask(x.dims()[1]), mask];
         let mut layers = Vec::new();
         for layer in 0..self.config.decoder_layers {
-            let inputs = [x, encoder.leaf.clone()];
+            let inputs = [x, encoded.clone()];
             let (output, attention) = self.decoder_layer(weights, layer, inputs, masks.clone(), dropout);
             let (output, attention) = (Part::new(output), Part::new(attention));
             x = output.leaf.clone();
@@ -112,10 +125,22 @@ impl Network<'_> {
             give(weights, &mut found)?;
             let before = layers.last().map_or(&prenet.leaf, |(output, _)| &output.leaf);
             moved = before.grad_remove(&mut found);
-            let of_tokens = encoder.leaf.grad_remove(&mut found);
+            let of_tokens = encoded.grad_remove(&mut found);
             tokens = tokens.into_iter().chain(of_tokens).reduce(|a, b| a + b);
         }
-        for mut found in [prenet.backward(moved), encoder.backward(tokens)].into_iter().flatten() {
+        if let Some(mut found) = prenet.backward(moved) {
+            give(weights, &mut found)?;
+        }
+        // So has every encoder layer in what the distances between tokens are to be moved by.
+        let mut apart: Option<Tensor<3>> = None;
+        while let Some(layer) = encoder.pop() {
+            let Some(mut found) = layer.backward(tokens.take()) else { break };
+            give(weights, &mut found)?;
+            tokens = encoder.last().unwrap_or(&embedded).leaf.grad_remove(&mut found);
+            let of_distances = distances.leaf.grad_remove(&mut found);
+            apart = apart.into_iter().chain(of_distances).reduce(|a, b| a + b);
+        }
+        for mut found in [distances.backward(apart), embedded.backward(tokens)].into_iter().flatten() {
             give(weights, &mut found)?;
         }
         Ok(loss)

@@ -50,7 +50,9 @@ impl Run<'_> {
     fn write_voice(&self, directory: &Path) -> Result<()> {
         export::write_weights(&self.trainer, self.voice, directory)?;
         let speakers = [self.added.clone(), self.trainer.learned_speakers()?].concat();
-        export::write_speakers(directory, &speakers, self.default_speaker.as_deref())
+        let name = self.home.voice().file_name().map_or("fine-tuned".into(), |name| name.to_string_lossy());
+        let names = (self.voice.name.as_str(), &*name);
+        export::write_manifest(directory, names, &speakers, self.default_speaker.as_deref())
     }
 
     /// Speaks some of the validation clips, or of the others where there are none. What goes wrong there is told and
