@@ -139,12 +139,11 @@ fn separate(rows: Vec<Row>) -> (Vec<Clip>, Vec<LeftOut>) {
 
 /// Refuses a clip whose recording or speaker has a line break, or another control character, in its name.
 fn nameable(clip: Clip) -> std::result::Result<Clip, String> {
-    let audio = clip.audio.to_string_lossy();
-    let names = [("file", audio.as_ref()), ("speaker", clip.speaker.as_deref().unwrap_or_default())];
-    match names.into_iter().find(|(_, name)| name.chars().any(char::is_control)) {
-        Some((what, name)) => Err(format!("the {what} `{}` has a control character", Excerpt(name))),
-        None => Ok(clip),
-    }
+    let audio = clip.audio.to_string_lossy().into_owned();
+    let names = [("file", audio.as_str()), ("speaker", clip.speaker.as_deref().unwrap_or_default())];
+    let odd = names.into_iter().find(|(_, name)| name.chars().any(char::is_control));
+    let reason = odd.map(|(what, name)| format!("the {what} `{}` has a control character", Excerpt(name)));
+    reason.map_or(Ok(clip), Err)
 }
 
 /// What makes two clips the same sound: the file, however its path is written, and the part of it.

@@ -58,13 +58,13 @@ struct Columns {
 
 impl Columns {
     fn new(header: &[String]) -> Result<Self, String> {
-        let places =
-            |name: &str| header.iter().enumerate().filter(move |(_, h)| *h == name).map(|(at, _)| at);
-        let twice = [FILE].into_iter().chain(TEXTS).chain(SPEAKERS).find(|name| places(name).count() > 1);
+        let place = |name: &str| header.iter().position(|column| column == name);
+        let last = |name: &str| header.iter().rposition(|column| column == name);
+        let twice = [FILE].into_iter().chain(TEXTS).chain(SPEAKERS).find(|name| place(name) != last(name));
         if let Some(name) = twice {
             return Err(format!("two columns are called `{name}`"));
         }
-        let column = |names: &[&str]| names.iter().find_map(|name| places(name).next());
+        let column = |names: &[&str]| names.iter().find_map(|name| place(name));
         Ok(Self {
             count: header.len(),
             file: column(&[FILE]).ok_or_else(|| format!("no column is called `{FILE}`"))?,
