@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use mezzavoce::error::Error;
 use mezzavoce::finetune::dataset::{DataSet, Format, Span};
 use mezzavoce::finetune::defect::Defect;
 use tempfile::TempDir;
@@ -198,7 +199,7 @@ fn every_line_that_is_no_clip_is_there_with_its_reason() {
     assert!(lines.iter().zip(said).all(|((.., reason), said)| reason.contains(said)), "{lines:?}");
 
     let header = left_out("metadata.csv", "file_name,text\na.wav\n,Hello.\nb.wav,\"Open\nc.wav,Lost.\n");
-    let said = ["1 columns", "`file_name` is empty", "goes over 2 lines"];
+    let said = ["1 fields, the header has 2", "`file_name` is empty", "not closed"];
     assert_eq!(header.len(), said.len());
     assert!(header.iter().zip(said).all(|((.., reason), said)| reason.contains(said)), "{header:?}");
 }
@@ -228,4 +229,87 @@ fn a_directory_without_a_listing_is_refused_with_what_is_in_it() {
         let reason = refusal(name, listing);
         assert!(reason.contains(said), "{reason}");
     }
+}
+
+/// That `listing` keeps the lines `kept` and says of each other line what `said` does.
+fn check_bad(name: &str, listing: &str, kept: &[usize], said: &[(usize, &str)]) {
+    let directory = data_set(name, listing, &[]);
+    let found = DataSet::load(directory.path()).unwrap();
+    let lines: Vec<usize> = found.clips.iter().map(|clip| clip.line).collect();
+    let bad: Vec<usize> = found.left_out.iter().map(|left| left.line).collect();
+    assert_eq!((lines.as_slice(), bad), (kept, said.iter().map(|(line, _)| *line).collect()), "{listing}");
+    for (left, (_, said)) in found.left_out.iter().zip(said) {
+        assert!(left.defect == Defect::BadLine && left.reason.contains(said), "{listing}: {left:?}");
+    }
+}
+
+#[test]
+fn a_row_that_is_not_as_its_header_costs_itself_alone() {
+    let check = |rows: &str, kept: &[usize], said: &[(usize, &str)]| {
+        check_bad("metadata.csv", &format!("file_name,text,speaker\n{rows}"), kept, said);
+    };
+    check("a,Hello, world,amy\nb,Yes,amy\n", &[3], &[(2, "4 fields, the header has 3")]);
+    check("a,Hello\nb,Yes,amy\n", &[3], &[(2, "2 fields, the header has 3")]);
+    check("a,\"He said \"hi\" to us,\",amy\nb,Yes,amy\n", &[3], &[(2, "after a closing quote")]);
+    check("a,\"Open,amy\nb,Yes,amy\nc,No,amy\n", &[3, 4], &[(2, "not closed")]);
+    check("a,\"Two\nx,lines\",amy\nc,No,amy\n", &[4], &[(2, "not closed"), (3, "that line 2 opens")]);
+    check("\"a\nb\",Yes,amy\nc,No,amy\n", &[4], &[(2, "not closed"), (3, "that line 2 opens")]);
+    check("a, \"Yes, you\" ,amy\nb,a \"b\" c,amy\n", &[2, 3], &[]);
+}
+
+#[test]
+fn a_json_line_that_says_two_things_or_no_text_is_bad() {
+    let check = |row: &str, said: &str| {
+        let listing = format!("{row}\n{{\"file_name\": \"b\", \"text\": \"Yes\"}}\n");
+        check_bad("metadata.jsonl", &listing, &[2], &[(1, said)]);
+    };
+    check(r#"{"file_name": "a", "text": "Yes", "text": "No"}"#, "the key `text` is there twice");
+    check(r#"{"file_name": "a", "text": 5}"#, "`text` is 5: a text in quotes");
+    check(r#"{"file_name": 5, "text": "Yes"}"#, "`file_name` is 5");
+    check(r#"{"file_name": "a", "text": "Yes", "speaker": true}"#, "`speaker` is true");
+    check(r#"{"file_name": "a\nb", "text": "Yes"}"#, "control character");
+    check(r#"{"file_name": "a", "text": "Yes", "speaker": "amy\nbob"}"#, "the speaker `amy\\nbob`");
+}
+
+#[test]
+fn a_header_is_found_by_its_column_whatever_stands_between() {
+    for by in [',', ';', '\t', '|'] {
+        let listing = format!("speaker{by}file_name{by}text\njoe{by}a.wav{by}Hello.\n");
+        check(&listing, Format::AudioFolder, &[(2, "a.wav", Some("joe"), "Hello.")]);
+    }
+    for header in ["path,text", "path;text", "path\ttext", "path"] {
+        let reason = refusal("metadata.csv", &format!("{header}\na.wav,Hello.\n"));
+        assert!(reason.contains("no column `file_name`"), "{reason}");
+    }
+    let reason = refusal("metadata.csv", "file_name,text,text\na.wav,Hello.,Bye.\n");
+    assert!(reason.contains("two columns are called `text`"), "{reason}");
+}
+
+#[test]
+fn recordings_lie_in_wav_before_wavs() {
+    let clip = |path| [(1, path, None, "Hello.")];
+    let in_both = ["wav/a.wav", "wavs/a.wav"];
+    check_files("metadata.csv", "a|Hello.\n", &in_both, Format::LjSpeech, &clip("wav/a.wav"));
+    check_files("metadata.csv", "a.wav|Hello.\n", &in_both, Format::Piper, &clip("wav/a.wav"));
+    check_files("metadata.csv", "a|Hello.\n", &in_both[1..], Format::LjSpeech, &clip("wavs/a.wav"));
+}
+
+#[test]
+fn short_texts_that_come_again_are_no_speakers() {
+    for listing in [
+        "g0|No. 1|Number one\ng1|No. 2|Number two\ng2|No. 1|Number one\n",
+        "g0|42|forty two\ng1|7|seven\ng2|42|Forty two!\n",
+        "g0|Ch. 1|Chapter one\ng1|Ch. 1|The first chapter\n",
+    ] {
+        let reason = refusal("metadata.csv", listing);
+        assert!(reason.contains("may be a speaker or a text"), "{reason}");
+    }
+}
+
+#[test]
+fn a_data_set_that_is_not_there_is_a_mistake_of_the_request() {
+    let directory = TempDir::new().unwrap();
+    let reason = DataSet::load(&directory.path().join("absent")).unwrap_err();
+    assert!(matches!(reason, Error::InvalidRequest(_)), "{reason}");
+    assert!(reason.to_string().contains("--data ") && reason.to_string().contains("absent"), "{reason}");
 }

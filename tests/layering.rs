@@ -67,7 +67,7 @@ const DOORS: [&str; 10] =
     ["adapt", "cli", "batch", "say", "serve", "signals", "inspect", "telemetry", "main", "lib"];
 
 /// Crates and the modules that may name them.
-const OWNED: [(&str, &[&str]); 15] = [
+const OWNED: [(&str, &[&str]); 14] = [
     ("ort", &["runtime"]),
     ("realfft", &["vocoder", "finetune"]),
     ("hound", &["pcm"]),
@@ -76,7 +76,6 @@ const OWNED: [(&str, &[&str]); 15] = [
     ("clap", &["cli"]),
     ("prometheus_client", &["telemetry"]),
     ("burn", &["finetune"]),
-    ("csv", &["finetune"]),
     ("ebur128", &["finetune"]),
     ("rayon", &["finetune"]),
     ("symphonia", &["finetune"]),

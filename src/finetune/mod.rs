@@ -42,3 +42,4 @@ pub mod selection;
 pub mod settings;
 mod tensor_file;
 pub mod trainer;
+mod unique_json;

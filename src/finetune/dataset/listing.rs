@@ -2,6 +2,7 @@
 //!
 //! Never opens a recording.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -19,7 +20,12 @@ pub const AUDIO: [&str; 5] = ["wav", "flac", "mp3", "ogg", "oga"];
 /// The listing at or in `path`, and its text without a byte order mark.
 pub fn read(path: &Path) -> Result<(PathBuf, String)> {
     let listing = if path.is_dir() { find(path)? } else { path.to_owned() };
-    let facts = std::fs::metadata(&listing).map_err(|e| Error::io(&listing, e))?;
+    let facts = std::fs::metadata(&listing).map_err(|e| match e.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            Error::InvalidRequest(format!("--data {}: there is no such file or directory", listing.display()))
+        }
+        _ => Error::io(&listing, e),
+    })?;
     let refuse = |reason: String| Error::InvalidRequest(format!("{}: {reason}", listing.display()));
     if facts.len() > LISTING_BYTES {
         return Err(refuse(format!("it has {} bytes, the limit is {LISTING_BYTES}", facts.len())));

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::defect::{Defect, LeftOut};
-use crate::error::{Error, Result};
+use crate::error::{Error, Excerpt, Result};
 
 /// One line of a data set.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,6 +90,7 @@ impl DataSet {
             Some('[') if is_json => Err("it is one JSON array: a manifest has an object a line".to_owned()),
             Some(first) if is_json || first == '{' => lines::read(&text, root),
             Some(_) if table::has_header(start) => table::read(&text, root),
+            Some(_) if !columns::has_bars(&text) => Err(headless(start)),
             Some(_) => columns::read(&text, root),
         };
         let (format, rows) = listed.map_err(refuse)?;
@@ -98,12 +99,22 @@ impl DataSet {
     }
 }
 
+/// Why a listing that begins with `start` is none, where nothing says what its columns hold.
+fn headless(start: &str) -> String {
+    let first = start.lines().next().unwrap_or_default();
+    format!(
+        "its first line, `{}`, has no column `file_name`, which the header of an audiofolder has beside `text`; LJSpeech \
+         and Piper have no header and `|` between columns",
+        Excerpt(first)
+    )
+}
+
 /// The clips among `rows`, and the lines that are left out: those without a text and later ones of the same sound too.
 fn separate(rows: Vec<Row>) -> (Vec<Clip>, Vec<LeftOut>) {
     let (mut clips, mut left_out) = (Vec::<Clip>::new(), vec![]);
     let mut first = HashMap::new();
     for (line, row) in rows {
-        let refused = match row {
+        let refused = match row.and_then(nameable) {
             Err(reason) => Err((Defect::BadLine, reason)),
             Ok(clip) if clip.text.trim().is_empty() => Err((Defect::BadLine, "its text is empty".to_owned())),
             Ok(clip) => match first.get(&sound(&clip)).and_then(|at: &usize| clips.get(*at)) {
@@ -124,6 +135,15 @@ fn separate(rows: Vec<Row>) -> (Vec<Clip>, Vec<LeftOut>) {
         }
     }
     (clips, left_out)
+}
+
+/// Refuses a clip whose recording or speaker has a line break, or another control character, in its name.
+fn nameable(clip: Clip) -> std::result::Result<Clip, String> {
+    let audio = clip.audio.to_string_lossy().into_owned();
+    let names = [("file", audio.as_str()), ("speaker", clip.speaker.as_deref().unwrap_or_default())];
+    let odd = names.into_iter().find(|(_, name)| name.chars().any(char::is_control));
+    let reason = odd.map(|(what, name)| format!("the {what} `{}` has a control character", Excerpt(name)));
+    reason.map_or(Ok(clip), Err)
 }
 
 /// What makes two clips the same sound: the file, however its path is written, and the part of it.
