@@ -109,7 +109,7 @@ fn fields(line: &str, by: char) -> Result<Vec<String>, String> {
         };
         let (field, after) = unquoted(quoted)?;
         fields.push(field.trim().to_owned());
-        match after.trim_start_matches(|c: char| c == ' ' || c == '\r') {
+        match after.trim_start_matches([' ', '\r']) {
             "" => return Ok(fields),
             after => match after.strip_prefix(by) {
                 Some(more) => rest = more,
