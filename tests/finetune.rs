@@ -181,6 +181,29 @@ fn check_modes(modes: &[&str], steps: &str) {
 }
 
 #[test]
+fn a_check_tells_by_its_status_whether_the_recordings_are_clean() {
+    let directory = tempfile::tempdir().unwrap();
+    let listing = std::fs::read_to_string(recordings().join("metadata.csv")).unwrap();
+    let bent = directory.path().join("metadata.csv");
+    let check = |data: &Path| {
+        let mut command = program();
+        command
+            .args(["finetune", "--check", "--min-seconds", "0", "--voice"])
+            .arg(tiny())
+            .arg("--data")
+            .arg(data);
+        told(command.output().unwrap())
+    };
+    let (status, table, stderr) = check(recordings());
+    assert_eq!(status, 0, "{table}{stderr}");
+    // The recordings themselves are not there.
+    std::fs::write(&bent, listing).unwrap();
+    let (status, table, stderr) = check(directory.path());
+    assert_eq!(status, 2, "{table}{stderr}");
+    assert!(table.contains("there is no such file") && stderr.contains("not clean"), "{table}{stderr}");
+}
+
+#[test]
 fn modes_that_keep_the_bits_of_weights_end_where_f32_does() {
     check_modes(&["bf16-mixed", "bf16-flash"], "250");
 }

@@ -11,7 +11,7 @@ use audition::Audition;
 use progress::Progress;
 
 use crate::cli::{Finetune, RuntimeArgs, threads};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::finetune::backend::use_threads;
 use crate::finetune::check::check;
 use crate::finetune::corpus::Corpus;
@@ -44,7 +44,14 @@ pub fn adapt(args: &Finetune) -> Result<()> {
     use_threads(given.threads.map(|count| threads(Some(count))).transpose()?)?;
     let options = given.corpus_options();
     if args.check {
-        return print(&check(&voice, &given.data()?, &options)?.to_string());
+        let found = check(&voice, &given.data()?, &options)?;
+        print(&found.to_string())?;
+        return match found.is_clean() {
+            true => Ok(()),
+            false => Err(Error::InvalidRequest(
+                "the recordings are not clean: the table says what is wrong".to_owned(),
+            )),
+        };
     }
     let place = given.place()?;
     run_directory::RunDirectory::check_free(&place.out, args.resume)?;

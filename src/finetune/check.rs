@@ -110,7 +110,7 @@ pub fn check(voice: &Voice, data: &Path, options: &CorpusOptions) -> Result<Chec
         format,
         lines,
         clips: usable.len(),
-        minutes: usable.iter().map(|(_, _, sound)| sound.seconds).sum::<f64>() / 60.0,
+        minutes: usable.iter().fold(0.0, |sum, (_, _, sound)| sum + sound.seconds) / 60.0,
         speakers: speakers(&usable),
         symbols_per_second,
         counts,
@@ -120,9 +120,9 @@ pub fn check(voice: &Voice, data: &Path, options: &CorpusOptions) -> Result<Chec
 }
 
 impl Check {
-    /// Whether nothing is wrong with any line, and the voice has every character.
+    /// Whether there is something to learn, nothing is wrong with any line, and the voice has every character.
     pub fn is_clean(&self) -> bool {
-        self.problems.is_empty() && self.lacking.is_empty()
+        self.clips > 0 && self.problems.is_empty() && self.lacking.is_empty()
     }
 }
 
