@@ -315,7 +315,7 @@ fn every_kind_of_word_is_read_as_such() {
         ),
         // Digits and letters of other forms
         ("߃ ٣ ᠓ 𝟛 ꧓ 𑁩", "three three three three three three"),
-        ("Ｆｕｌｌ 𝐇𝐞𝐥𝐥𝐨 ﬁ ℌ ⓐ", "Full Hello fi H a"),
+        ("Ｆｕｌｌ 𝐇𝐞𝐥𝐥𝐨 ﬁ ℌ ⓐ 🅐 🅱", "Full Hello fi H a A B"),
         // Markup
         ("<b>x</b> <a href=\"a. b\">link</a> &amp; H<sub>2</sub>O &lt;", "x link and H two O less than"),
         ("a < b, <T> and <https://x.org>", "a less than b, less than T greater than and x dot org"),

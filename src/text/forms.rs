@@ -265,6 +265,15 @@ pub fn latin(c: char) -> Option<String> {
     if c.is_ascii() {
         return None;
     }
+    // White letters on black circles and squares have no decomposition.
+    let on_black = match u32::from(c) {
+        code @ 0x1f150..=0x1f169 => Some(code - 0x1f150),
+        code @ 0x1f170..=0x1f189 => Some(code - 0x1f170),
+        _ => None,
+    };
+    if let Some(letter) = on_black.and_then(|at| char::from_u32(u32::from('A') + at)) {
+        return Some(letter.to_string());
+    }
     let plain: String = std::iter::once(c).nfkc().collect();
     let is_latin = |c: char| {
         c.is_ascii_graphic() || matches!(c, '∕' | '₩' | '\u{a1}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}')
